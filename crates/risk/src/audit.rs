@@ -12,11 +12,11 @@ use crate::release::Promise;
 pub struct Check {
     /// Number of the release, `None` if it is about all of them.
     pub release: Option<u64>,
-    /// What was checked.
+    /// Name of the check.
     pub name: String,
     /// True if it is as it should be.
     pub passed: bool,
-    /// What was found.
+    /// Figures that were found.
     pub figures: String,
 }
 
@@ -36,10 +36,10 @@ impl Check {
 /// Begins the names of checks of the order of rows.
 pub const RANDOM_ORDER: &str = "random order";
 
-/// How far sums of logarithms and shares may be off.
+/// Tolerance of sums of logarithms and shares.
 const TOLERANCE: f64 = 1e-9;
 
-/// What was found of one thing in a part of a release: parts add up to the whole.
+/// Result of one check on a part of a release: parts add up to the whole.
 #[derive(Debug, Clone)]
 struct Finding {
     name: String,
@@ -85,7 +85,7 @@ impl ReleaseFindings {
         }
     }
 
-    /// Rows, groups and counterfeits so far.
+    /// Returns the numbers of rows, groups and counterfeits so far.
     pub fn figures(&self) -> [u64; 3] {
         [self.rows, self.groups, self.counterfeits]
     }
@@ -95,7 +95,7 @@ impl ReleaseFindings {
         self.largest
     }
 
-    /// As checks.
+    /// Converts the findings into checks.
     pub fn checks(self, release: Option<u64>) -> Vec<Check> {
         let check = |Finding { name, found }| match found {
             Found::Wrong { wrong, all, what } => Check::none(release, &name, wrong, all, what),
@@ -160,7 +160,7 @@ impl ReleasedTable {
         found
     }
 
-    /// Whether no sensitive value makes up more than `1/l` of all rows; `None` if there are none.
+    /// Checks that no sensitive value makes up more than `1/l` of all rows; `None` without rows.
     pub fn no_value_beyond(&self, release: Option<u64>, l: usize) -> Option<Check> {
         let mut counts = vec![0_usize; self.values.as_ref()?.len()];
         self.sensitive.iter().for_each(|&value| counts[value as usize] += 1);
@@ -184,7 +184,7 @@ impl ReleasedTable {
         Finding::none("group_size is the number of rows", wrong, self.rows(), "rows say otherwise")
     }
 
-    /// A group has a real row, or there was no reason to publish it, and all of its rows say the same.
+    /// Checks that each group has a real row, without which it should not be published, and that its rows agree.
     fn counterfeit_counts(&self) -> Finding {
         let (said, sizes) = (self.of_groups(&self.counterfeits), self.sizes());
         let lies = |(&group, &count): (&u32, &i64)| {
@@ -407,7 +407,7 @@ mod tests {
         assert_eq!(findings.figures(), [4, 2, 1]);
     }
 
-    /// One thing wrong at a time: one check fails.
+    /// Each broken promise alone fails one check.
     #[test]
     fn each_broken_promise_is_found() {
         let with = |row: usize, change: fn(&mut Row)| {

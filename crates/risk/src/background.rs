@@ -1,8 +1,8 @@
-//! What is known of people, in codes.
+//! Background knowledge of people, in codes.
 
 use crate::error::{Error, Result, thousands};
 
-/// What is known of people, in provisional codes.
+/// Background knowledge of people, in provisional codes.
 #[derive(Default)]
 pub(super) struct BackgroundKnowledge {
     pub person: Vec<u32>,
@@ -12,7 +12,7 @@ pub(super) struct BackgroundKnowledge {
     pub sensitive: Vec<u32>,
 }
 
-/// In place of the number of a release: all of them.
+/// Release number that stands for all releases.
 pub(super) const ALL: u64 = u64::MAX;
 
 impl BackgroundKnowledge {
@@ -34,7 +34,7 @@ impl BackgroundKnowledge {
         Ok(())
     }
 
-    /// By person, and by release.
+    /// Sorts the knowledge by person and release.
     pub(super) fn in_order(self, d: usize, releases: u64) -> Result<KnownPeople> {
         let beyond = self.release.iter().filter(|&&release| release != ALL && release > releases).count();
         if beyond > 0 {
@@ -71,7 +71,7 @@ impl BackgroundKnowledge {
     }
 }
 
-/// What is known of people, sorted by person and release.
+/// Background knowledge of people, sorted by person and release.
 #[derive(Debug)]
 pub(super) struct KnownPeople {
     /// First row of each person, and one more: the number of rows.

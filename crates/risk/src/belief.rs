@@ -1,4 +1,4 @@
-//! What a reader believes of somebody's value in a group who knows how probable changes are, release after release.
+//! Beliefs of a reader who knows how probable changes are in somebody's value, release after release.
 //!
 //! The reader knows which group holds whom, and believes of every member, from the releases before, that they had each value of their last group with some
 //! probability. By the law of changes this says how probable each value of the group now is for each of them. A group has each value once and no value is two people's, so what
@@ -13,7 +13,7 @@ use super::updates::Updates;
 /// Most values of a group whose ways are counted: their number grows with `2^values`.
 pub(crate) const MOST_VALUES: usize = 12;
 
-/// What a value has become after so many releases.
+/// Distribution of a value after so many releases.
 #[derive(Debug)]
 pub struct Changes {
     updates: Updates,
@@ -22,7 +22,7 @@ pub struct Changes {
 }
 
 impl Changes {
-    /// By this law.
+    /// Begins with a law.
     pub fn new(updates: Updates) -> Self {
         Self { updates, rows: FxHashMap::default() }
     }
@@ -72,8 +72,8 @@ impl Changes {
         row.binary_search_by_key(&to, |&(value, _)| value).map_or(0.0, |place| row[place].1)
     }
 
-    /// How probable each of `values` is for somebody who had these values with such shares so many releases ago, which were
-    /// [prepared](Self::prepare).
+    /// Returns the probability of each of `values` for a person who had earlier values with such shares so many
+    /// releases ago. That number of releases must be [prepared](Self::prepare).
     pub fn weights(&self, before: &[u32], shares: &[f64], releases: u32, values: &[u32]) -> Vec<f64> {
         let of = |&to: &u32| {
             let sum = before.iter().zip(shares).map(|(&from, share)| share * self.probability(from, releases, to));
@@ -148,7 +148,7 @@ mod tests {
     use super::super::updates::Update;
     use super::*;
 
-    /// All ways to give out values to members from this one on.
+    /// Finds all ways to give out values to members from this one on.
     fn ways(weights: &[Vec<f64>], chosen: &mut Vec<usize>, share: f64, found: &mut Vec<(Vec<usize>, f64)>) {
         let Some(row) = weights.get(chosen.len()) else { return found.push((chosen.clone(), share)) };
         for (value, weight) in row.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Whether a ledger of rings whose quasi-identifiers were dealt holds together, and releases are of its rings.
+//! Checks of a ledger of rings whose quasi-identifiers were dealt, and of its releases.
 
 use datafusion::arrow::array::{Array, ArrayRef, AsArray};
 use datafusion::arrow::compute::cast;
@@ -10,7 +10,7 @@ use super::released::ReleasedTable;
 use crate::error::{Error, Result, thousands};
 use crate::microdata::ColumnEncoder;
 
-/// Who is in which ring, with which value, and whose quasi-identifiers their row shows; and how often releases have each value.
+/// Contents of such a ledger: people, rings, values, and whose quasi-identifiers each row shows; with the counts of values in releases.
 pub struct DealtRings {
     ids: ColumnEncoder,
     values: ColumnEncoder,
@@ -30,7 +30,7 @@ struct Entry {
     place: i64,
     person: u32,
     value: u32,
-    /// Where in `shown` what it shows begins.
+    /// Place in `shown` where the shown people begin.
     start: usize,
 }
 
@@ -42,7 +42,7 @@ struct Release {
 }
 
 impl DealtRings {
-    /// Of a ledger with identifiers and sensitive values of these types.
+    /// Begins with a ledger with identifiers and sensitive values of these types.
     ///
     /// # Errors
     /// When they cannot be grouped by.
@@ -191,7 +191,7 @@ mod tests {
     use crate::TableColumns;
     use crate::release::{COUNTERFEITS, GROUP_SIZE};
 
-    /// Who, with which value, in which ring and where, showing whom, since which release.
+    /// Person, value, ring and place, shown people, first release.
     type Row = (i64, &'static str, i64, i32, [i32; 2], i64);
 
     const ENTRIES: [Row; 5] = [

@@ -16,7 +16,7 @@ pub(super) struct Entry {
     pub mark: u32,
 }
 
-/// How often a release shows each mark: in how many groups, and in how many real rows.
+/// Numbers of groups and of real rows in which a release shows each mark.
 pub(super) type Shown = FxHashMap<u32, (usize, u64)>;
 
 /// Entries in order of people and releases.
@@ -50,8 +50,8 @@ impl Entries {
     }
 }
 
-/// How many people have which mark from which release on: what of a ledger is compared with releases. People may be added a part of them at a
-/// time.
+/// Numbers of people with each mark from each release on, to compare a ledger with releases. People may be added a
+/// part of them at a time.
 #[derive(Debug, Default)]
 pub(super) struct Agreement {
     /// By release and mark: by how much the number of people with the mark changes there, and how many entries begin there.
@@ -80,7 +80,7 @@ impl Agreement {
         self.changes.values().map(|changes| changes.capacity() * size_of::<(u32, i64, u64)>()).sum()
     }
 
-    /// Whether each release, of which there are some in ascending order, shows the people whom the ledger knows by then.
+    /// Checks that each of these ascending releases shows the people whom the ledger knows by then.
     pub(super) fn checks(mut self, name: &str, releases: &[(u64, Shown)]) -> Vec<Check> {
         let mut people: FxHashMap<u32, i64> = FxHashMap::default();
         let mut checks = Vec::new();

@@ -1,4 +1,4 @@
-//! What a reader holds, as codes: releases, and what is known of people.
+//! Evidence of a reader, as codes: releases, and background knowledge of people.
 
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
 use datafusion::arrow::compute::{cast, take};
@@ -11,22 +11,22 @@ use super::{Fact, Update, Updates};
 use crate::error::{Error, Result, thousands};
 use crate::microdata::{ColumnEncoder, Encoded, Hierarchies, Order, given_order};
 
-/// In place of a code: none.
+/// Code that stands for no value.
 pub(super) const NONE: u32 = u32::MAX;
-/// In place of the codes of an interval's ends: all values.
+/// Interval that stands for all values.
 const ANY: [u32; 2] = [NONE; 2];
 
-/// Which columns the batches of a release have: the least and the greatest value of each quasi-identifier, the sensitive
-/// value (or, as Anatomy publishes, the list of `{value, count}` of the row's group), and then these.
+/// Columns of the batches of a release. The least and the greatest value of each quasi-identifier come first, then
+/// the sensitive value (or, as Anatomy publishes, the list of `{value, count}` of the row's group), and then these.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReleaseColumns {
     /// Number of the row's group. Without one, every row is a group of its own.
     pub group: bool,
-    /// Who the row is about, NULL for counterfeits: a private view, in which the reader sees who is in which group.
+    /// Identifier of the row, NULL for counterfeits: a private view, in which the reader sees everybody's group.
     pub id: bool,
 }
 
-/// Which columns the batches of what is known of people have: identifier and quasi-identifiers, and then these.
+/// Columns of the batches of background knowledge: identifier and quasi-identifiers, and then these.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BackgroundColumns {
     /// The true sensitive value, of which risks are told.
@@ -56,12 +56,12 @@ pub struct EvidenceBuilder {
 struct EvidenceRows {
     columns: ReleaseColumns,
     groups: Option<ColumnEncoder>,
-    /// Whether each quasi-identifier is not in the release.
+    /// True for each quasi-identifier that is not in the release.
     absent: Vec<bool>,
     /// Ends of each row and attribute.
     ends: Vec<[u32; 2]>,
     group: Vec<u32>,
-    /// EvidenceRows of each group by sensitive value, with repetitions: group, value, count.
+    /// Rows of each group by sensitive value, with repetitions: group, value, count.
     values: Vec<(u32, u32, u32)>,
     /// Groups whose list of values was read.
     listed: Vec<bool>,
@@ -174,7 +174,7 @@ impl EvidenceBuilder {
         self.begin_release_without(columns, &[]);
     }
 
-    /// The same for a release that lacks some quasi-identifiers, by their places: its rows can be of people with any value of them.
+    /// Begins a release that lacks some quasi-identifiers, by their places. Its rows can be of people with any value of them.
     pub fn begin_release_without(&mut self, columns: ReleaseColumns, absent: &[usize]) {
         self.releases.push(EvidenceRows {
             columns,
@@ -401,7 +401,7 @@ impl EvidenceBuilder {
 }
 
 impl EvidenceRows {
-    /// Sensitive values of the rows from `first`, or lists of those of their groups.
+    /// Appends the sensitive values of the rows from `first`, or lists of those of their groups.
     fn append_values(
         &mut self,
         values: &ArrayRef,
@@ -452,7 +452,7 @@ impl EvidenceRows {
         *torn += (0..rows as u32).filter(|&row| of_row(row).iter().any(|[lo, hi]| lo > hi)).count();
         let groups = self.group.iter().max().map_or(0, |most| *most as usize + 1);
         let mut boxes = Boxes { quasi: d, starts: vec![0], ..Boxes::default() };
-        // EvidenceRows of a group with the same ends are one box.
+        // Rows of a group with the same ends are one box.
         let mut order: Vec<u32> = (0..rows as u32).collect();
         order.sort_unstable_by(|&a, &b| {
             (self.group[a as usize], of_row(a), a).cmp(&(self.group[b as usize], of_row(b), b))
@@ -514,7 +514,7 @@ pub struct Evidence {
     pub(super) known: KnownPeople,
     pub(super) facts: Vec<Fact>,
     pub(super) updates: Updates,
-    /// When each release was made, in steps of the update relation; empty if each is a step of its own.
+    /// Time of each release, in steps of the update relation; empty if each is a step of its own.
     pub(super) times: Vec<u64>,
 }
 
@@ -533,7 +533,7 @@ impl Evidence {
         self.releases.len()
     }
 
-    /// When a release was made, by its number.
+    /// Returns the time of a release, by its number.
     pub(super) fn time(&self, release: u64) -> u64 {
         let place = usize::try_from(release).ok().and_then(|release| release.checked_sub(1));
         place.and_then(|place| self.times.get(place)).copied().unwrap_or(release)
@@ -547,7 +547,7 @@ impl Evidence {
         Ok(take(&self.ids, people, None)?)
     }
 
-    /// Sensitive values by code, ascending.
+    /// Returns the sensitive values by code, ascending.
     pub fn values(&self) -> &ArrayRef {
         &self.values
     }
@@ -558,7 +558,7 @@ impl Evidence {
     }
 }
 
-/// EvidenceRows of equal points, numbered in order of appearance.
+/// Numbers rows of equal points in order of appearance.
 pub(super) fn distinct<'a>(points: impl Iterator<Item = &'a [u32]>) -> (Vec<u32>, Vec<u32>) {
     let mut numbers: FxHashMap<&[u32], u32> = FxHashMap::default();
     let mut codes = Vec::new();

@@ -5,20 +5,20 @@
 
 use super::belief::{Changes, posterior};
 
-/// What was believed of somebody when they were published last.
+/// Beliefs about a person when they were published last.
 #[derive(Debug, Clone, Copy)]
 pub struct Before<'a> {
     /// The values of their group, each once.
     pub values: &'a [u32],
-    /// How probable each of them was.
+    /// Probability of each of the values.
     pub shares: &'a [f64],
-    /// How many releases ago that was.
+    /// Number of releases since then.
     pub releases: u32,
 }
 
-/// How probable each value of a group is for each of its members, who are people; of whom nothing is known before, who are new, every value
-/// was as probable. There can be more values than members: the others are counterfeits', of whom nothing is known either. Where the ways to
-/// give out the values are too many to be counted, everybody is looked at alone.
+/// Computes for each member who is a person the probability of each value of the group. Before the first release of a
+/// person every value is as probable. There can be more values than members: the others are counterfeits', of whom nothing
+/// is known either. Where the ways to give out the values are too many to be counted, everybody is looked at alone.
 pub fn believed_after(changes: &Changes, values: &[u32], members: &[Option<Before<'_>>]) -> Vec<Vec<f64>> {
     let even = || vec![1.0 / values.len() as f64; values.len()];
     if members.iter().all(Option::is_none) {
@@ -34,7 +34,7 @@ pub fn believed_after(changes: &Changes, values: &[u32], members: &[Option<Befor
     posterior(&weights, values.len()).unwrap_or_else(|| weights.into_iter().map(|row| alone(row, even)).collect())
 }
 
-/// What is believed of somebody whose group is not looked at.
+/// Returns the beliefs about a person whose group is not looked at.
 fn alone(mut row: Vec<f64>, even: impl Fn() -> Vec<f64>) -> Vec<f64> {
     let sum: f64 = row.iter().sum();
     // What is left can be too small for a number.
@@ -57,7 +57,7 @@ mod tests {
     /// Values `0..VALUES`, two and two of a class.
     const VALUES: u32 = 6;
 
-    /// How probable it is to get from one value to another in so many releases, over all ways in between.
+    /// Returns the probability to get from one value to another in so many releases, over all ways.
     fn reached(law: &Updates, from: u32, to: u32, releases: u32) -> f64 {
         match releases {
             0 => f64::from(u8::from(from == to)),

@@ -63,8 +63,8 @@ impl PublicRelease {
         Ok(Self { columns: Some(columns), quasi: known })
     }
 
-    /// For each person, the sensitive values of all groups whose intervals cover the person's quasi-identifiers: what the
-    /// person's value can be by this release alone.
+    /// Returns for each person the sensitive values of all groups whose intervals cover the person's quasi-identifiers.
+    /// These are the possible values by this release alone.
     ///
     /// # Errors
     /// When the quasi-identifiers have other types than the release's.
@@ -98,8 +98,8 @@ impl PublicRelease {
     }
 }
 
-/// What is left of each person's candidates when the releases that had the person are put side by side. `seen[i]` holds
-/// the candidates by release `i`, empty where the person was not in it.
+/// Returns the candidates of each person that are left after all releases with the person. `seen[i]` holds the
+/// candidates by release `i`, empty where the person was not in it.
 pub fn candidates(seen: &[Vec<BTreeSet<String>>]) -> Vec<BTreeSet<String>> {
     let people = seen.iter().map(Vec::len).max().unwrap_or(0);
     (0..people)

@@ -1,4 +1,4 @@
-//! What a reader can infer from releases. Works from released tables alone and shares no code with the methods.
+//! Inferences of a reader from releases. Works from released tables alone and shares no code with the methods.
 //!
 //! | file | |
 //! |---|---|

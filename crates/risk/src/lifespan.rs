@@ -1,4 +1,4 @@
-//! What is left of a person's candidates when all releases that had the person are put together.
+//! Candidates of a person that are left in view of all releases with the person.
 
 mod counted;
 mod times;
@@ -11,16 +11,16 @@ use super::evidence::{Evidence, NONE, ReleaseEvidence, distinct};
 use super::{BUDGET, Joint, UpdateGraph, Version};
 use crate::error::{Error, Result};
 
-/// What the reader sees.
+/// Sight of the reader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AdversaryModel {
-    /// Which group holds the person: the reader that the theorems are about, who needs private views.
+    /// The reader knows the group of each person. The theorems are about this reader, who needs private views.
     Group,
     /// Public tables: the person is in one of the rows that cover the person's quasi-identifiers, each equally likely.
     Cover,
-    /// As [`Group`](Self::Group), and the reader combines people: a row is at most one person's, in all releases at once.
+    /// The reader of [`Group`](Self::Group) who also combines people: a row is at most one person's, in all releases.
     Joint,
-    /// As [`Cover`](Self::Cover), and the reader combines people.
+    /// The reader of [`Cover`](Self::Cover) who also combines people.
     JointCover,
 }
 
@@ -39,32 +39,32 @@ impl AdversaryModel {
 /// Most people looked at in one piece, and fewest.
 const PIECE: [usize; 2] = [16_384, 32];
 
-/// KnownPeople by whom it is estimated how many candidates everybody has.
+/// People by whom it is estimated how many candidates everybody has.
 const SAMPLE: usize = 256;
 
 /// Bytes of candidates that a piece should not exceed, about.
 const PIECE_BYTES: usize = 256 << 20;
 
-/// What a reader of releases infers about everybody.
+/// Inferences of a reader of releases about everybody.
 #[derive(Debug)]
 pub struct Disclosure {
     evidence: Evidence,
     strength: AdversaryModel,
-    /// What a reader finds who combines people.
+    /// Findings of a reader who combines people.
     joint: Option<Joint>,
-    /// KnownPeople in an order in which neighbours have similar quasi-identifiers.
+    /// People in an order in which neighbours have similar quasi-identifiers.
     order: Vec<u32>,
-    /// How much is wanted of sets.
+    /// Detail in which sets are wanted.
     wanted: Wanted,
-    /// KnownPeople of a piece.
+    /// People of a piece.
     piece: usize,
-    /// KnownPeople whose candidates are listed at a time.
+    /// People whose candidates are listed at a time.
     listed: usize,
     /// Candidates that a person has, about: in all releases, and twice in one.
     entries: usize,
 }
 
-/// What is inferred about some people: a row for every person and release that had the person.
+/// Inferences about some people: a row for every person and release that had the person.
 #[derive(Debug, Default)]
 pub struct Findings {
     /// Codes of the identifiers.
@@ -73,10 +73,10 @@ pub struct Findings {
     pub releases: Vec<u64>,
     /// Values that the person can have by the release alone.
     pub candidates: Sets,
-    /// What is left of them in view of all releases. Empty if the release covers the person in no row, or if no history of
-    /// values explains all releases: what is known, or the update relation, is wrong then.
+    /// Candidates that remain in view of all releases. Empty if the release covers the person in no row, or if no
+    /// history of values explains all releases: what is known, or the update relation, is wrong then.
     pub remaining: Sets,
-    /// What may or may not be left: a joint inference did not get that far. Not in `remaining`.
+    /// Candidates that may or may not remain: a joint inference did not get that far. Not in `remaining`.
     pub undecided: Sets,
     /// Probability of the true value in view of all releases; `None` if it is not known, or nothing remains. A joint inference finds out
     /// what is possible, not how probable it is: 1 if only the true value is, 0 if only another is, else `None`.
@@ -92,12 +92,12 @@ pub struct Sets {
     pub values: Vec<u32>,
 }
 
-/// How much is wanted of sets.
+/// Detail in which sets are wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wanted {
     /// Their values.
     Values,
-    /// How many values they have.
+    /// Numbers of their values.
     Sizes,
 }
 
@@ -112,18 +112,18 @@ impl Sets {
         self.ends.is_empty()
     }
 
-    /// How many values one of the sets has.
+    /// Returns the number of values of one of the sets.
     pub fn size(&self, place: usize) -> usize {
         self.ends[place] - if place == 0 { 0 } else { self.ends[place - 1] }
     }
 
-    /// One of the sets, whose values were wanted.
+    /// Returns one of the sets, whose values were wanted.
     pub fn get(&self, place: usize) -> &[u32] {
         let start = if place == 0 { 0 } else { self.ends[place - 1] };
         &self.values[start..self.ends[place]]
     }
 
-    /// A set of this size.
+    /// Adds a set of this size.
     fn add(&mut self, size: usize) {
         self.ends.push(self.ends.last().copied().unwrap_or(0) + size);
     }
@@ -148,8 +148,8 @@ impl Disclosure {
         Self::within(evidence, strength, Wanted::Values, BUDGET, &|_| Ok(()))
     }
 
-    /// The same, with what is wanted of sets, a budget of decisions for each part of a joint inference, and something to ask now and
-    /// then whether to go on and whether so many more bytes are to be had.
+    /// Infers within limits: the detail of sets, a budget of decisions for each part of a joint inference, and a
+    /// monitor. The monitor is asked whether to go on, and for bytes of memory.
     ///
     /// Sizes of what readers of public tables think possible take time in proportion to the releases, values all the more the longer
     /// their lists are.
@@ -202,7 +202,7 @@ impl Disclosure {
         self.listed * (self.entries * size_of::<(u32, f64)>() + self.evidence.releases() * 64)
     }
 
-    /// How many candidates to expect of a person: the most of some people, spread over all of them.
+    /// Estimates the number of candidates of a person: the most of some people, spread over all.
     fn sample(&self) -> usize {
         let step = self.order.len().div_ceil(SAMPLE).max(1);
         let people: Vec<u32> = self.order.iter().copied().step_by(step).collect();
@@ -229,7 +229,7 @@ impl Disclosure {
         findings
     }
 
-    /// By lists of everybody's candidates.
+    /// Lists everybody's candidates.
     fn list(&self, people: &[u32], wanted: Wanted, findings: &mut Findings) {
         let layers: Vec<Layers<'_>> =
             (1..).zip(&self.evidence.releases).map(|(number, release)| self.layers(number, release, people)).collect();
@@ -290,7 +290,7 @@ impl Disclosure {
         self.evidence.known.person[self.evidence.known.starts[person as usize] as usize]
     }
 
-    /// Where it stands what is known of a person at a release, if the person is in it.
+    /// Returns the place of the knowledge of a person at a release, if the person is in it.
     fn row(&self, person: u32, release: u64) -> Option<usize> {
         let known = &self.evidence.known;
         let mut rows = known.starts[person as usize] as usize..known.starts[person as usize + 1] as usize;
@@ -322,7 +322,7 @@ enum Layers<'a> {
 }
 
 impl Layers<'_> {
-    /// `None` if the release did not have the person.
+    /// Returns the candidates of the person at a place; `None` if the release did not have the person.
     fn of(&self, place: usize) -> Option<&[(u32, f64)]> {
         match self {
             Layers::Groups { release, groups } => (groups[place] != NONE).then(|| release.boxes.group(groups[place])),

@@ -1,4 +1,4 @@
-//! Whether a ledger of signatures and the releases it is of agree, over the whole history: what is collected of both. [`checks`] looks at it.
+//! Contents of a ledger of signatures and its releases, collected over the whole history to compare them. [`checks`] looks at it.
 
 mod checks;
 #[cfg(test)]
@@ -33,7 +33,7 @@ pub struct Histories {
     tally: Tally,
 }
 
-/// What is counted of people whose entries are forgotten.
+/// Counts of people whose entries are forgotten.
 #[derive(Debug, Default)]
 struct Tally {
     entries: usize,
@@ -65,7 +65,7 @@ fn encoder(data_type: &DataType) -> Result<ColumnEncoder> {
 }
 
 impl Histories {
-    /// Of a ledger with identifiers and signatures over values of these types.
+    /// Begins with a ledger with identifiers and signatures over values of these types.
     ///
     /// # Errors
     /// When a type cannot be grouped by.

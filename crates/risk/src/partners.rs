@@ -1,4 +1,4 @@
-//! Whether a ledger of worlds holds together, and releases are of its people.
+//! Checks of a ledger of worlds, and of the people in its releases.
 
 use datafusion::arrow::array::{Array, ArrayRef, AsArray};
 use datafusion::arrow::compute::cast;
@@ -10,7 +10,7 @@ use super::rings::people_outside_rings;
 use crate::error::{Error, Result, thousands};
 use crate::microdata::ColumnEncoder;
 
-/// Whose values everybody carries in the worlds that are not true, and how many rows releases have.
+/// Partners whose values everybody carries in the other worlds, and numbers of rows of releases.
 pub struct Partnerships {
     ids: ColumnEncoder,
     id: DataType,
@@ -21,7 +21,7 @@ pub struct Partnerships {
 }
 
 impl Partnerships {
-    /// Of a ledger with identifiers of this type.
+    /// Begins with a ledger with identifiers of this type.
     ///
     /// # Errors
     /// When it cannot be grouped by.
@@ -119,7 +119,7 @@ mod tests {
 
     use super::*;
 
-    /// Who, since which release, with which partners.
+    /// Person, first release, partners.
     type Row = (i64, i64, [i64; 2]);
 
     fn failing(entries: &[Row], releases: &[u64]) -> Vec<String> {

@@ -22,7 +22,7 @@ pub struct Appearances {
 }
 
 impl Appearances {
-    /// Of a ledger with identifiers of this type.
+    /// Begins with a ledger with identifiers of this type.
     ///
     /// # Errors
     /// When they cannot be grouped by.

@@ -1,4 +1,4 @@
-//! What a reader can infer from a release whose rows look like rows: values were replaced at random, and nothing tells which.
+//! Inferences of a reader from a release whose rows look like rows: values were replaced at random, and nothing tells which.
 //!
 //! The reader knows all quasi-identifiers of a person and looks for the rows that have them. Using more of them finds fewer rows, but more
 //! often not the right one. So the reader of the model uses each with probability `P_match` (MuCo, Section 5.1), at least one of
@@ -25,7 +25,7 @@ pub struct Perturbed<'a> {
     sensitive: &'a [u32],
 }
 
-/// What a reader infers on average.
+/// Inferences of a reader on average.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PerturbedDisclosure {
     /// Probability with which the reader uses each quasi-identifier.
@@ -54,8 +54,8 @@ impl<'a> Perturbed<'a> {
         }
     }
 
-    /// What readers with these probabilities of using a quasi-identifier infer on average. Exact: every subset is looked at. Takes 2^d
-    /// times as long as one look at the rows.
+    /// Computes the average inferences of readers with these probabilities of using a quasi-identifier. Exact: every
+    /// subset is looked at. Takes 2^d times as long as one look at the rows.
     pub fn disclosure(&self, p_match: &[f64]) -> Vec<PerturbedDisclosure> {
         let rows = self.sensitive.len() as f64;
         let sums: Sums = self.subsets(&Sums::default);
@@ -105,8 +105,8 @@ impl<'a> Perturbed<'a> {
         }
     }
 
-    /// The tally of the subsets that go on from one of `size` among the first `next` quasi-identifiers. `known` and `seen` number what
-    /// released rows and originals have in it.
+    /// Tallies the subsets that go on from one of `size` among the first `next` quasi-identifiers. `known` and `seen`
+    /// number what released rows and originals have in it.
     fn from<T: Tally>(
         &self,
         next: usize,
@@ -164,9 +164,9 @@ impl<'a> Perturbed<'a> {
     }
 }
 
-/// What is added up over subsets and people.
+/// Sum over subsets and people.
 trait Tally: Send {
-    /// Identity and attribute disclosure of a person by a subset of this size.
+    /// Adds the identity and attribute disclosure of a person by a subset of this size.
     fn add(&mut self, size: usize, row: usize, found: [f64; 2]);
     fn plus(self, other: &Self) -> Self;
 }
@@ -216,7 +216,7 @@ mod tests {
 
     use super::*;
 
-    /// By the words of the model: every person, every subset, every row.
+    /// Computes by the words of the model: every person, every subset, every row.
     fn naive(release: &Perturbed<'_>, p: f64) -> (f64, f64) {
         let (d, rows) = (release.quasi, release.sensitive.len());
         let (mut identity, mut attribute) = (0.0, 0.0);

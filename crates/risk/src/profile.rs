@@ -33,7 +33,7 @@ pub struct Coded {
     pub distinct: usize,
 }
 
-/// How a set of columns divides the rows.
+/// Division of the rows by a set of columns.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Division {
     /// Places of the columns, ascending.

@@ -1,4 +1,4 @@
-//! Whether the rows of a release stand in random order: tests on the table alone.
+//! Tests on the table alone that the rows of a release stand in random order.
 //!
 //! An order that has to do with groups, values or quasi-identifiers tells which rows belong together, or which came first. Each
 //! test raises a false alarm with a probability of at most [`ERROR_RATE`], for rows that were really shuffled.
@@ -11,7 +11,7 @@ pub(super) const ERROR_RATE: f64 = 1e-6;
 /// Standard deviations that a normal variable exceeds, to either side, with a probability below [`ERROR_RATE`].
 const DEVIATIONS: f64 = 5.0;
 
-/// What a test found.
+/// Result of a test.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Tested {
     /// Standard deviations from what is expected, or for rare events how many times as often.
@@ -19,7 +19,7 @@ pub(super) struct Tested {
     pub passed: bool,
 }
 
-/// What a test counts: of rows in several parts, each of which is in an order of its own, counts add up.
+/// Count of a test. Counts add up for rows in several parts, each of which is in an order of its own.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Order {
     /// Sum of independent deviations, and how many there are.
@@ -48,7 +48,7 @@ impl Order {
         }
     }
 
-    /// Whether rows in random order would count as much.
+    /// Tests that rows in random order would count as much.
     pub(super) fn tested(self) -> Tested {
         match self {
             Self::Deviations { sum, count } => {
@@ -69,8 +69,8 @@ impl Order {
     }
 }
 
-/// Correlation of a column with the position of the row. Of rows in random order, its mean is 0 and its variance
-/// 1 / (rows - 1), whatever the column holds.
+/// Returns the correlation of a column with the position of the row. Of rows in random order, its mean is 0 and its
+/// variance 1 / (rows - 1), whatever the column holds.
 pub(super) fn position(column: impl ExactSizeIterator<Item = f64> + Clone) -> Order {
     let n = column.len() as f64;
     let mean = column.clone().sum::<f64>() / n;
@@ -90,7 +90,7 @@ pub(super) fn together(parts: impl Iterator<Item = Order>) -> Order {
     parts.fold(Order::Deviations { sum: 0.0, count: 0.0 }, Order::and)
 }
 
-/// How often neighbouring rows are of one group, against what is expected: a Poisson variable, nearly. Rows may be in several parts.
+/// Counts neighbouring rows of one group, against what is expected: a Poisson variable, nearly. Rows may be in several parts.
 pub(super) fn neighbours<'a>(parts: impl Iterator<Item = &'a [u32]>) -> Order {
     let (mut expected, mut found) = (0.0, 0.0);
     for groups in parts {
@@ -106,7 +106,7 @@ pub(super) fn neighbours<'a>(parts: impl Iterator<Item = &'a [u32]>) -> Order {
     Order::Neighbours { expected, found }
 }
 
-/// Whether the first two rows of groups come in ascending order of their values more or less often than not.
+/// Tests that the first two rows of groups ascend in their values as often as not.
 pub(super) fn ascents(groups: &[u32], values: &[u32]) -> Order {
     let number = groups.iter().max().map_or(0, |most| *most as usize + 1);
     let mut first: Vec<Option<u32>> = vec![None; number];

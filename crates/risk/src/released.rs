@@ -32,7 +32,7 @@ pub struct ReleasedTable {
     pub(super) size: Vec<i64>,
     /// Published number of counterfeits of each row's group.
     pub(super) counterfeits: Vec<i64>,
-    /// Where groups are hidden and rows say so: how many rows the release has, and how many counterfeits.
+    /// Numbers of rows and counterfeits of the release, where groups are hidden and rows say so.
     pub(super) said: Vec<[i64; 2]>,
     pub(super) quasi: Vec<Quasi>,
     /// Sensitive value of each row; empty where they are published as lists, or not at all.
@@ -135,7 +135,7 @@ impl ReleasedTable {
         self.sizes().into_iter().max().unwrap_or_default()
     }
 
-    /// What the first row of each group says.
+    /// Returns the value of the first row of each group.
     pub(super) fn of_groups<T: Copy + Default>(&self, column: &[T]) -> Vec<T> {
         let mut first = vec![None; self.groups()];
         self.group.iter().zip(column).for_each(|(&group, &value)| {

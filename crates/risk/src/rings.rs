@@ -1,15 +1,15 @@
-//! Whether worlds are shifts of rings, of which a reader cannot tell the true one.
+//! Checks that worlds are shifts of rings, of which a reader cannot tell the true one.
 //!
 //! Where everybody carries what belongs to somebody so many places on in a ring, one ring for all worlds, the worlds look the same from
 //! each of them. In a window of consecutive places they do not: the true one is an end.
 
-/// In place of a place: none.
+/// Place that stands for none.
 const NONE: usize = usize::MAX;
 /// Of the ways to go round a ring, so many are tried. At least one of five goes through all places.
 const TRIED: usize = 256;
 
-/// How many people are not in a ring with their partners. `partners` has for everybody whose values they carry in each world but the true
-/// one; `values` what everybody has, or nothing if that is not known.
+/// Counts the people who are not in a ring with their partners. `partners` has for everybody whose values they
+/// carry in each world but the true one; `values` what everybody has, or nothing if that is not known.
 ///
 /// People are in a ring if there is a cyclic order of some, with different values, such that everybody's partner in a world is the same number of
 /// places on, another number in each world.
@@ -62,7 +62,7 @@ impl Reached {
         reached
     }
 
-    /// `place` is as long as there are people, and none of these has a place.
+    /// Returns true if these people are a ring; `place` is as long as there are people, all without a place.
     fn is_ring(&self, partners: &[Vec<usize>], values: &[u64], place: &mut [usize]) -> bool {
         let size = self.people.len();
         let width = partners[self.people[0]].len();
@@ -130,7 +130,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whoever is called what; and no longer if two people exchange a partner.
+        /// Shifts of rings are found by any names of people, and lost if two people exchange a partner.
         #[test]
         fn shifts_of_rings_are_found(
             sizes in prop::collection::vec((4_usize..13, prop::sample::subsequence((1..12).collect::<Vec<usize>>(), 3)), 1..5),

@@ -37,7 +37,7 @@ struct Search<'a> {
 }
 
 impl World {
-    /// For each person, in how many ways the person has each value.
+    /// Counts for each person the ways in which the person has each value.
     fn ways(&self) -> Vec<BTreeMap<&'static str, u64>> {
         let mut search = Search {
             world: self,
@@ -49,13 +49,13 @@ impl World {
         search.counts
     }
 
-    /// Disclosure risk: the share of ways that give a person this value.
+    /// Returns the disclosure risk: the share of ways that give a person this value.
     fn risk(&self, person: usize, value: &str) -> f64 {
         let ways = &self.ways()[person];
         ways.get(value).copied().unwrap_or(0) as f64 / ways.values().sum::<u64>() as f64
     }
 
-    /// What is left of everybody's candidates by `Disclosure`.
+    /// Returns the candidates of everybody that `Disclosure` leaves.
     fn remaining(&self) -> Vec<BTreeSet<String>> {
         let d = self.people[0].0.len();
         let field = |name: &str, data_type: DataType| FieldRef::new(Field::new(name, data_type, true));
@@ -153,7 +153,7 @@ fn group(number: i64, age: Range, zip: Range, values: &[&'static str]) -> Vec<Ro
     values.iter().map(|value| (vec![age, zip], *value, number)).collect()
 }
 
-/// Bob, Alice, Andy, David, Gary, Helen, Jane, Ken, Linda, Paul, Steve; then Emily, Mary, Ray, Tom, Vince.
+/// Makes the hospital of Bob, Alice, Andy, .. and of the people of a second release.
 fn hospital(second: &[Vec<Row>], counterfeits: &[(i64, usize)]) -> World {
     let quasi = [
         (21, 12),

@@ -21,14 +21,14 @@ pub struct Layer {
 }
 
 impl Layer {
-    /// Equally likely candidates, as in a group with no value twice.
+    /// Makes equally likely candidates, as in a group with no value twice.
     pub fn uniform(release: u64, values: impl ExactSizeIterator<Item = u32>) -> Self {
         let weight = 1.0 / values.len().max(1) as f64;
         Self { release, candidates: values.map(|value| (value, weight)).collect() }
     }
 }
 
-/// What is left of a layer: the nodes of the feasible sub-graph and their disclosure risks, which sum to 1.
+/// Rest of a layer: the nodes of the feasible sub-graph and their disclosure risks, which sum to 1.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Version {
     /// Number of the release.
@@ -63,7 +63,7 @@ struct Sums {
     weights: Vec<f64>,
     /// Weight of all paths from the first layer to each node, the node included, up to a factor.
     forward: Vec<f64>,
-    /// Whether there is such a path; sums of many small weights can vanish.
+    /// True for each node with such a path; sums of many small weights can vanish.
     reached: Vec<bool>,
 }
 
@@ -83,7 +83,7 @@ impl<'a> UpdateGraph<'a> {
         self.versions_of(layers.iter().map(|layer| (layer.release, layer.candidates.as_slice())))
     }
 
-    /// The same, of layers that are pairs of release and candidates.
+    /// Finds the versions of layers that are pairs of release and candidates.
     pub(super) fn versions_of<'b>(
         &mut self,
         layers: impl Iterator<Item = (u64, &'b [(u32, f64)])>,
@@ -99,7 +99,7 @@ impl<'a> UpdateGraph<'a> {
         (!candidates.is_empty()).then(|| vec![Version { release, candidates }])
     }
 
-    /// By forward and backward sums.
+    /// Computes forward and backward sums.
     fn sums<'b>(&mut self, layers: impl Iterator<Item = (u64, &'b [(u32, f64)])>) -> Option<Vec<Version>> {
         let mut sums: Vec<Sums> = Vec::new();
         for (release, candidates) in layers {
@@ -140,7 +140,7 @@ impl<'a> UpdateGraph<'a> {
         Sums { release: None, weights: vec![1.0; values.len()], values, forward: Vec::new(), reached: Vec::new() }
     }
 
-    /// Forward sums of the layer after `before`.
+    /// Computes the forward sums of the layer after `before`.
     fn step(&mut self, before: Option<&Sums>, mut layer: Sums) -> Sums {
         match before {
             None => {

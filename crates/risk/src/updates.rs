@@ -2,14 +2,14 @@
 
 use crate::error::{Error, Result, thousands};
 
-/// One row of an update relation, over dense codes of sensitive values.
+/// Row of an update relation, over dense codes of sensitive values.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Update {
     /// The value before.
     pub from: u32,
     /// The value after.
     pub to: u32,
-    /// How probable that is, above 0 and at most 1; `None` if nobody says.
+    /// Probability of the change, above 0 and at most 1; `None` if nobody says.
     pub probability: Option<f64>,
 }
 
@@ -25,8 +25,8 @@ impl Update {
     }
 }
 
-/// What a reader knows of updates: of every value its *candidate update set* (CUS), the values it can become until the next
-/// release, and how probable each is.
+/// Knowledge of a reader about updates. The *candidate update set* (CUS) of a value has the values it can become
+/// until the next release, and how probable each is.
 ///
 /// Li and Zhou 2008, Section II. It need not be transitive here: over releases that a record missed, steps are composed.
 #[derive(Debug, Clone)]
@@ -42,12 +42,12 @@ pub struct Updates {
 }
 
 impl Updates {
-    /// No value ever changes.
+    /// Makes the relation in which no value ever changes.
     pub fn identity(values: usize) -> Self {
         Self { starts: Vec::new(), next: Vec::new(), values, any: false }
     }
 
-    /// Every value can become every other, all equally probable.
+    /// Makes the relation in which every value can become every other, all equally probable.
     pub fn any(values: usize) -> Self {
         Self { any: true, ..Self::identity(values) }
     }
@@ -120,7 +120,7 @@ impl Updates {
         self.values
     }
 
-    /// What a value can become until the next release, ascending, with probabilities that sum to 1.
+    /// Returns the values that a value can become, ascending, with probabilities that sum to 1.
     pub fn cus(&self, value: u32) -> impl ExactSizeIterator<Item = (u32, f64)> + Clone + '_ {
         let own = [(value, 1.0)];
         let range = self.starts.get(value as usize..value as usize + 2);
@@ -175,10 +175,10 @@ impl Updates {
     }
 }
 
-/// How far sums of probabilities may be off.
+/// Tolerance of sums of probabilities.
 const SLACK: f64 = 1e-9;
 
-/// What is wrong with the rows, counted; messages name no values.
+/// Numbers of wrong rows; messages name no values.
 #[derive(Default)]
 struct Wrong {
     repeated: usize,

@@ -1,20 +1,20 @@
-//! Whether a world is consistent with a release: whether everybody can have a row of their own in it.
+//! Consistency of a world with a release: everybody can have a row of their own in it.
 
 /// A release whose rows are generalized one by one.
 #[derive(Debug, Clone, Default)]
 pub struct ReleasedRows {
     /// Least and greatest published value of each quasi-identifier, row after row. Any numbers in the order of the values do.
     pub boxes: Vec<[i64; 2]>,
-    /// What each row publishes as it is, as a number.
+    /// Values of each row that are published as they are, as a number.
     pub values: Vec<u64>,
 }
 
-/// What a reader thinks possible: for everybody quasi-identifiers, and what is published as it is.
+/// World that a reader thinks possible: quasi-identifiers and verbatim values of everybody.
 #[derive(Debug, Clone, Default)]
 pub struct World {
     /// Quasi-identifiers, person after person.
     pub quasi: Vec<i64>,
-    /// What everybody has that is published as it is, numbered as in the release.
+    /// Values of each person that are published as they are, numbered as in the release.
     pub values: Vec<u64>,
 }
 
@@ -76,7 +76,7 @@ impl Matching {
         true
     }
 
-    /// How far people are from people without a row.
+    /// Finds the distances of people from people without a row.
     fn find_levels(&mut self) {
         let mut queue: Vec<usize> = Vec::new();
         for (person, &row) in self.row_of.iter().enumerate() {

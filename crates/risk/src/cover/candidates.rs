@@ -3,8 +3,8 @@
 use super::Boxes;
 use super::walk::{Visitor, Walk};
 
-/// What the covering rows say of each point: lists of values, each with the number of covering rows that have it (by the shares of
-/// their groups).
+/// Candidates of each point by the rows that cover it: lists of values, each with the number of covering rows that
+/// have it (by the shares of their groups).
 #[derive(Debug, Default)]
 pub(crate) struct Candidates {
     /// Number of each point's list. Points may share lists.
@@ -15,7 +15,7 @@ pub(crate) struct Candidates {
 }
 
 impl Candidates {
-    /// Those of a point, in no order.
+    /// Returns the candidates of a point, in no order.
     pub(crate) fn of(&self, point: u32) -> &[(u32, f64)] {
         let list = self.list[point as usize] as usize;
         &self.entries[self.starts[list]..self.starts[list + 1]]
@@ -105,7 +105,7 @@ mod tests {
         points.chunks_exact(boxes.quasi).map(candidates).collect()
     }
 
-    /// Boxes with any ends, and points.
+    /// Generates boxes with any ends, and points.
     fn instance() -> impl Strategy<Value = (Boxes, Vec<u32>)> {
         (1..4_usize, 2..9_u32).prop_flat_map(|(quasi, codes)| {
             let ends = prop::collection::vec((0..codes, 0..codes), quasi);

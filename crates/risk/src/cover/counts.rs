@@ -1,4 +1,4 @@
-//! How many values each point can have, and how heavy one of them is, without lists of them.
+//! Counts of the values that each point can have, with the weight of one, without lists of them.
 //!
 //! Where values never change, what is left of somebody's candidates after several releases is what all of them have in common, and
 //! the probability of a value is its share of the products of weights. Releases are gone through one after the other: what is left of
@@ -19,14 +19,14 @@ const MOST_UNITS: f64 = (1_u64 << 61) as f64;
 
 /// Products of weights outside are moved inside, by a power of two that is kept beside them.
 const SAFE: Range<f64> = 1e-120..1e120;
-/// That power: products in [`SAFE`], multiplied by a weight, stay there or get there.
+/// The power by which products move: in [`SAFE`] and multiplied by a weight, they stay or return there.
 const POWER: f64 = f64::from_bits((1023 + 400) << 52);
 
 /// Bytes of what points have in common that are held at a time, about; and fewest points of which they are.
 const HELD: usize = 64 << 20;
 const FEWEST: usize = 64;
 
-/// KnownPeople whom the same releases had, and those releases.
+/// People whom the same releases had, and those releases.
 pub(crate) struct Counts<'a> {
     /// Boxes of each release.
     pub releases: &'a [&'a Boxes],
@@ -40,7 +40,7 @@ pub(crate) struct Counts<'a> {
     pub truth: &'a [u32],
 }
 
-/// What was found, of each person and release.
+/// Findings on each person and release.
 #[derive(Debug, Default)]
 pub(crate) struct Sizes {
     /// Values that the person can have by the release alone.
@@ -114,12 +114,12 @@ impl Counts<'_> {
     }
 }
 
-/// How many units a row is: a power of two. A weight is a whole number of them, so that sums are exact, whatever is added and taken back.
+/// Number of units of a row: a power of two. A weight is a whole number of them, so that sums are exact, whatever is added and taken back.
 #[derive(Clone, Copy)]
 struct Units(f64);
 
 impl Units {
-    /// For so many rows.
+    /// Chooses the units for so many rows.
     fn of(rows: f64) -> Self {
         Self((MOST_UNITS / rows).log2().floor().exp2().max(1.0))
     }
@@ -151,7 +151,7 @@ impl Place {
 struct Common {
     value: u32,
     product: f64,
-    /// How many times the product is to be multiplied by [`POWER`].
+    /// Number of times that the product is to be multiplied by [`POWER`].
     power: i32,
 }
 

@@ -1,6 +1,6 @@
-//! Which groups cover which people: the join of points and boxes.
+//! Join of points and boxes: the groups that cover each person.
 //!
-//! KnownPeople who know somebody's quasi-identifiers know a *point*; a released row shows a *box*. `walk` goes down a tree of the points;
+//! Readers who know somebody's quasi-identifiers know a *point*; a released row shows a *box*. `walk` goes down a tree of the points;
 //! `candidates` collects what covers each of them, `counts` only how much that is.
 
 mod candidates;
@@ -20,25 +20,25 @@ pub(super) struct Boxes {
     pub ends: Vec<[u32; 2]>,
     /// Group of each box.
     pub group: Vec<u32>,
-    /// EvidenceRows of the release that show the box.
+    /// Rows of the release that show the box.
     pub rows: Vec<u32>,
     /// First entry of each group in `shares`, and one more.
     pub starts: Vec<u32>,
     /// Sensitive values of each group, ascending, and which share of its rows has them.
     pub shares: Vec<(u32, f64)>,
-    /// How many of its rows have each of the values.
+    /// Number of rows with each of the values.
     pub counted: Vec<u32>,
     /// The values alone, which take less room, and of each group the share if all of its values have the same.
     pub packed: (Vec<u32>, Vec<Option<f64>>),
 }
 
 impl Boxes {
-    /// Sensitive values of a group and their shares.
+    /// Returns the sensitive values of a group and their shares.
     pub(super) fn group(&self, group: u32) -> &[(u32, f64)] {
         &self.shares[self.range(group)]
     }
 
-    /// Sensitive values of a group and how many of its rows have them.
+    /// Returns the sensitive values of a group and their numbers of rows.
     pub(super) fn counts(&self, group: u32) -> impl Iterator<Item = (u32, u32)> + '_ {
         let range = self.range(group);
         self.shares[range.clone()].iter().map(|(value, _)| *value).zip(self.counted[range].iter().copied())
@@ -48,7 +48,7 @@ impl Boxes {
         self.starts[group as usize] as usize..self.starts[group as usize + 1] as usize
     }
 
-    /// To be called once all boxes are there.
+    /// Packs the boxes, once all of them are added.
     pub(super) fn pack(&mut self) {
         let values = self.shares.iter().map(|(value, _)| *value).collect();
         let even = |group: u32| {

@@ -8,15 +8,15 @@
 
 use rustc_hash::FxHashSet;
 
-/// What is counted on the way.
+/// Observer that counts on the way.
 pub(super) trait Visitor {
-    /// A box lies around all points that are reported until it is left.
+    /// Notes a box that lies around all points reported until it is left.
     fn enter(&mut self, place: u32);
 
-    /// A box that was entered does so no more.
+    /// Notes that a box that was entered is left.
     fn leave(&mut self, place: u32);
 
-    /// These points are covered by the boxes that were entered and not left, and by no others.
+    /// Reports points that are covered by the boxes entered and not left, and by no others.
     fn report(&mut self, points: &[u32]);
 }
 
@@ -84,7 +84,7 @@ impl<'a, V: Visitor> Walk<'a, V> {
         bounds
     }
 
-    /// `first` is the first of the boxes that cut through the node above.
+    /// Descends to the points of a node; `first` is the first box that cuts through the node above.
     fn descend(&mut self, points: &mut [u32], first: usize) {
         let bounds = self.bounds(points);
         let (d, axis) = (self.attributes, self.axis);
@@ -207,7 +207,7 @@ impl Line {
     }
 }
 
-/// Boxes by one of their two points: counted, for as a rule there are many boxes and few points. `starts` is scratch.
+/// Sorts boxes by one of their two points, by counting: as a rule boxes are many and points few. `starts` is scratch.
 fn by_point(
     boxes: &[(u32, [u32; 2])],
     which: usize,

@@ -2,7 +2,7 @@
 
 use super::model::Model;
 
-/// In place of a slot: none.
+/// Place that stands for no slot.
 pub(super) const NOWHERE: u32 = u32::MAX;
 
 /// A slot for every version, kept up to date while slots become impossible.
@@ -12,7 +12,7 @@ pub(super) struct Assignment {
     pub slot_of: Vec<u32>,
     /// Versions of each slot.
     pub holders: Vec<Vec<u32>>,
-    /// When each slot was last reached by a search.
+    /// Number of the search that reached each slot last.
     seen: Vec<u32>,
     search: u32,
     /// By which version each slot was reached.

@@ -11,7 +11,7 @@ use crate::error::{Error, Result, thousands};
 /// Most pairs of people and different rows that cover them, where no groups are known.
 const PAIRS: usize = 200_000_000;
 
-/// What a reader knows of somebody's sensitive value.
+/// Knowledge of a reader about a person's sensitive value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fact {
     /// Code of the identifier.
@@ -22,7 +22,7 @@ pub struct Fact {
     pub(in super::super) value: u32,
 }
 
-/// The reader knows who is in which group.
+/// Builds the model of a reader who knows everybody's group.
 pub(super) fn by_groups(evidence: &Evidence) -> Model {
     let mut model = Model::default();
     for (number, release) in (1..).zip(&evidence.releases) {
@@ -42,7 +42,7 @@ pub(super) fn by_groups(evidence: &Evidence) -> Model {
     model
 }
 
-/// The reader knows everybody's quasi-identifiers, so everybody has one of the rows that cover them.
+/// Builds the model of a reader who knows everybody's quasi-identifiers: everybody has a row that covers them.
 ///
 /// Every pair of people and boxes is looked at.
 ///
@@ -65,7 +65,7 @@ pub(super) fn by_covers(evidence: &Evidence) -> Result<Model> {
                 thousands(torn)
             )));
         }
-        // EvidenceRows with the same box and value are one slot.
+        // Rows with the same box and value are one slot.
         let mut place: FxHashMap<(&[[u32; 2]], u32), usize> = FxHashMap::default();
         let mut slots: Vec<(&[[u32; 2]], Slot)> = Vec::new();
         for (ends, &group) in boxes.ends.chunks_exact(d.max(1)).zip(&boxes.group) {
@@ -111,7 +111,7 @@ pub(super) fn by_covers(evidence: &Evidence) -> Result<Model> {
     Ok(model)
 }
 
-/// KnownPeople of whom a value is known have no other.
+/// Removes all other values of people of whom a value is known.
 fn tell(model: &mut Model, facts: &[Fact]) {
     let mut of: FxHashMap<u32, Vec<&Fact>> = FxHashMap::default();
     facts.iter().for_each(|fact| of.entry(fact.person).or_default().push(fact));

@@ -19,7 +19,7 @@ pub(super) struct Exchange {
     choices: Vec<Vec<Choice>>,
     /// Releases since the version before, if this one depends on it.
     steps: Vec<Option<u64>>,
-    /// EvidenceRows left of each contested slot.
+    /// Rows left of each contested slot.
     left: Vec<u32>,
 }
 
@@ -32,11 +32,11 @@ struct Choice {
     claim: u32,
 }
 
-/// In place of a contested slot: there is room for all.
+/// Place that stands for a slot with room for all.
 const FREE: u32 = u32::MAX;
 
 impl Exchange {
-    /// `values` are the values of each version and their claims.
+    /// Prepares exchanges in a part; `values` are the values of each version and their claims.
     pub(super) fn new(model: &Model, part: &Part, values: &[Vec<(u32, u32)>]) -> Self {
         let contested: FxHashMap<u32, u32> = part.contested.iter().map(|(slot, ..)| *slot).zip(0..).collect();
         let choices = part.versions.iter().zip(values).map(|(&version, values)| {
@@ -110,7 +110,7 @@ struct Search<'a> {
     holders: &'a [Vec<u32>],
     moved: Vec<bool>,
     movers: Vec<usize>,
-    /// How many more (or fewer) versions each contested slot has now.
+    /// Difference in the number of versions that each contested slot has now.
     more: FxHashMap<u32, i64>,
     /// Contested slots that got a version, and the slot that it left.
     crowded: Vec<(u32, u32)>,
@@ -144,13 +144,13 @@ impl Search<'_> {
         }
     }
 
-    /// EvidenceRows that nobody has now.
+    /// Counts the rows of a contested slot that nobody has now.
     fn room(&self, contested: u32) -> i64 {
         let held = self.holders[contested as usize].len() as i64 + self.more.get(&contested).copied().unwrap_or(0);
         i64::from(self.exchange.left[contested as usize]) - held
     }
 
-    /// What somebody who must leave a slot can take: the slot that was vacated for it, else one with room.
+    /// Returns the slot for a version that must leave its own: the vacated one, else one with room.
     fn other(&self, version: usize, vacated: u32) -> Option<usize> {
         let choices = &self.exchange.choices[version];
         let with_room = |choice: &Choice| choice.contested == FREE || self.room(choice.contested) > 0;
@@ -200,7 +200,7 @@ impl Search<'_> {
         }
     }
 
-    /// What those who moved have now.
+    /// Returns the claims that hold now of the versions that moved.
     fn claims(&self) -> impl Iterator<Item = usize> + '_ {
         self.movers.iter().map(|&version| self.exchange.choices[version][self.now[version]].claim as usize)
     }

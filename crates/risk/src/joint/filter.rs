@@ -1,4 +1,4 @@
-//! What each pool and each person rules out by itself, until nothing changes.
+//! Removal of the values that single pools and people rule out, until nothing changes.
 
 use super::assignment::Assignment;
 use super::model::Model;
@@ -41,7 +41,7 @@ pub(super) fn filter(model: &mut Model, reach: &mut Reach<'_>) -> Assignment {
     assignment
 }
 
-/// Forward and backward through the versions of a person.
+/// Filters forward and backward through the versions of a person.
 fn history(model: &mut Model, versions: std::ops::Range<usize>, reach: &mut Reach<'_>, changed: &mut Vec<u32>) {
     if reach.is_any() {
         return;

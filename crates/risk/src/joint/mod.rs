@@ -1,4 +1,4 @@
-//! What is possible when everybody is looked at together: the *joint* reader.
+//! The *joint* reader, who looks at everybody together.
 //!
 //! A reader who looks at one person at a time keeps every value that the person's groups have. One who combines people
 //! knows more: a row is at most one person's, so who has this value in one release leaves another to somebody else, in all releases
@@ -46,7 +46,7 @@ use crate::error::Result;
 /// Decisions of the solver for each part of people who depend on each other.
 pub const BUDGET: u64 = 20_000_000;
 
-/// What is possible for everybody in every release.
+/// Possible values of everybody in every release.
 #[derive(Debug, Default)]
 pub struct Joint {
     /// Person and release, ascending.
@@ -58,7 +58,7 @@ pub struct Joint {
     tally: Tally,
 }
 
-/// What an inference took.
+/// Work that an inference took.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Tally {
     /// Components: groups that share people.
@@ -86,7 +86,7 @@ impl Tally {
 }
 
 impl Joint {
-    /// What is possible by releases, to a reader who knows groups or not.
+    /// Infers the possible values by releases, for a reader who knows groups or not.
     pub(super) fn of_releases(
         evidence: &Evidence,
         strength: AdversaryModel,
@@ -128,8 +128,8 @@ impl Joint {
         Ok(joint)
     }
 
-    /// What a person can have in a release, ascending: values that are possible, and values that are undecided. `None` if the person
-    /// is not in it.
+    /// Returns the possible and the undecided values of a person in a release, ascending. `None` if the person is not
+    /// in it.
     pub(super) fn of(&self, person: u32, release: u64) -> Option<[&[u32]; 2]> {
         let place = self.versions.binary_search(&(person, release)).ok()?;
         let start = if place == 0 { 0 } else { self.ends[place - 1][1] };
@@ -137,14 +137,14 @@ impl Joint {
         Some([&self.values[start..possible], &self.values[possible..undecided]])
     }
 
-    /// What it took.
+    /// Returns the work that it took.
     #[cfg(test)]
     pub(crate) fn tally(&self) -> Tally {
         self.tally
     }
 }
 
-/// Verdicts on the values of each version of a component.
+/// Returns the verdicts on the values of each version of a component.
 fn component(mut model: Model, updates: &Updates, limits: Limits<'_>) -> Result<(Vec<Vec<(u32, Verdict)>>, Tally)> {
     (limits.check)(0)?;
     let mut reach = Reach::new(updates);

@@ -1,15 +1,15 @@
-//! Who can have which row: every release as an assignment problem, and the people that these problems share.
+//! Model of all releases as assignment problems that share people: each person has one row of a release.
 
 use std::ops::Range;
 
 use rustc_hash::FxHashMap;
 
-/// EvidenceRows that look alike to the reader: rows of one group (or with one box) and one sensitive value.
+/// Rows that look alike to the reader: rows of one group (or with one box) and one sensitive value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Slot {
     /// Code of the sensitive value.
     pub value: u32,
-    /// How many rows there are; each is at most one person's.
+    /// Number of rows; each is at most one person's.
     pub capacity: u32,
 }
 
@@ -20,7 +20,7 @@ pub(super) struct Version {
     pub person: u32,
     /// Number of the release.
     pub release: u64,
-    /// When it was made, in steps of the update relation.
+    /// Time of the release, in steps of the update relation.
     pub time: u64,
     /// Place among the pools.
     pub pool: u32,
@@ -56,7 +56,7 @@ impl Model {
         self.pools.len() as u32 - 1
     }
 
-    /// To be called once all versions are there, in any order.
+    /// Finishes the model once all versions are added, in any order.
     pub(super) fn finish(&mut self) {
         self.versions.sort_unstable_by_key(|version| (version.person, version.release));
         self.pools.iter_mut().for_each(|pool| pool.versions.clear());
@@ -90,7 +90,7 @@ impl Model {
         })
     }
 
-    /// What hangs together: pools that share people. Each component is a model of its own, with the places of its versions here.
+    /// Splits the model into its connected components: pools that share people. Each component is a model of its own, with the places of its versions here.
     pub(super) fn components(mut self) -> Vec<(Self, Vec<u32>)> {
         let mut sets = Sets::new(self.pools.len());
         for pair in self.versions.windows(2).filter(|pair| pair[0].person == pair[1].person) {

@@ -1,4 +1,4 @@
-//! What of a filtered model is still open, in parts that have nothing to do with each other.
+//! Open parts of a filtered model that do not depend on each other.
 
 use rustc_hash::FxHashMap;
 
@@ -10,7 +10,7 @@ use super::model::{Model, Sets};
 pub(super) struct Part {
     /// By person, and by release.
     pub versions: Vec<u32>,
-    /// Whether each version's value depends on that of the one before it.
+    /// True for each version whose value depends on that of the one before it.
     pub linked: Vec<bool>,
     /// Slots that more versions could have than there are rows left: slot, rows left, versions.
     pub contested: Vec<(u32, u32, Vec<u32>)>,

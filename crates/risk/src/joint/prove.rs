@@ -1,4 +1,4 @@
-//! Which slots of a part are in some assignment of all of it, with a SAT solver.
+//! Proof that slots of a part are in some assignment of all of it, with a SAT solver.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -23,7 +23,7 @@ const SLICE: u64 = 20_000;
 /// Pairs are excluded one by one up to here; beyond, with variables of their own.
 const PAIRWISE: usize = 12;
 
-/// What is known of a value of a version.
+/// Verdict on a value of a version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verdict {
     Possible,
@@ -32,7 +32,7 @@ pub(super) enum Verdict {
     Undecided,
 }
 
-/// How far a proof may go, and how to find out whether anybody still waits for it.
+/// Limits of a proof, and a way to stop it if nobody waits for it.
 #[derive(Clone, Copy)]
 pub(super) struct Limits<'a> {
     /// Decisions of the solver for a part.
@@ -41,7 +41,7 @@ pub(super) struct Limits<'a> {
     pub check: &'a (dyn Fn(usize) -> Result<()> + Sync),
 }
 
-/// What a proof took.
+/// Work that a proof took.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Effort {
     /// Questions to the solver.
@@ -92,7 +92,7 @@ struct Proof<'a> {
     part: &'a Part,
     solver: BasicSolver,
     variables: BasicVarManager,
-    /// What can be claimed: that a version has a value. Where nothing changes, versions of a person share claims.
+    /// Claims that a version has a value. Where nothing changes, versions of a person share claims.
     claims: Vec<Lit>,
     verdict: Vec<Verdict>,
     /// Values of each version, and their claims by place.
@@ -138,7 +138,7 @@ impl<'a> Proof<'a> {
         Ok(proof)
     }
 
-    /// One value, one slot of it, and what follows from the version before.
+    /// Adds the clauses of a version: one value, one slot of it, and what follows from the version before.
     fn version(&mut self, version: u32, linked: bool, reach: &Reach<'_>) -> Result<()> {
         let model = self.model;
         let values = model.values(version);
@@ -182,7 +182,7 @@ impl<'a> Proof<'a> {
         Ok(())
     }
 
-    /// Values of the version before become values of this one.
+    /// Adds the clauses of changes between the values of two versions.
     fn update(
         &mut self,
         before: &[(u32, u32)],
@@ -202,7 +202,7 @@ impl<'a> Proof<'a> {
         Ok(())
     }
 
-    /// EvidenceRows are at most one version's; where there are no more of them than versions, exactly one's.
+    /// Adds the clauses of pools: rows are at most one version's, exactly one's if there are no more of them.
     fn pools(&mut self) -> Result<()> {
         let part = self.part;
         let full = self.full();
@@ -274,7 +274,7 @@ impl<'a> Proof<'a> {
         self.part.versions.iter().zip(&self.values).filter_map(hint).collect()
     }
 
-    /// Whether there is an assignment in which some claims hold; `None` if the budget is used up.
+    /// Searches for an assignment in which some claims hold; `None` if the budget is used up.
     fn ask(&mut self, claims: &[Lit], limits: Limits<'_>) -> Result<Option<bool>> {
         self.questions += 1;
         loop {
@@ -292,7 +292,7 @@ impl<'a> Proof<'a> {
         }
     }
 
-    /// Everything that holds in the assignment that was found is possible, and what follows from it by exchanges.
+    /// Marks as possible all that holds in the assignment, and all that follows from it by exchanges.
     fn harvest(&mut self) -> Result<()> {
         let failed = |_| Error::internal("an assignment without values");
         let holds = |literal: Lit| Ok(self.solver.lit_val(literal).map_err(failed)? == TernaryVal::True);

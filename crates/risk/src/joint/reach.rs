@@ -1,4 +1,4 @@
-//! What values become over several releases.
+//! Values that a value becomes over several releases.
 
 use rustc_hash::FxHashMap;
 
@@ -42,7 +42,7 @@ impl<'a> Reach<'a> {
         }
     }
 
-    /// What a value can be after some steps, ascending. Prepared before.
+    /// Returns the values that a value can be after some steps, ascending. Prepared before.
     pub(super) fn of<'b>(&'b self, value: &'b u32, steps: u64) -> &'b [u32] {
         match self.identity || steps == 0 {
             true => std::slice::from_ref(value),

@@ -9,7 +9,7 @@ use super::super::evidence::NONE;
 use super::*;
 use crate::joint::model::{Slot, Version};
 
-/// Who is in which group with which value; rows of nobody; and which slots each group has.
+/// People with their groups and values, rows of nobody, and the slots of each group.
 #[derive(Debug, Clone)]
 struct History {
     updates: Vec<(u32, u32)>,
@@ -47,7 +47,7 @@ impl History {
     }
 }
 
-/// Possible values of each version, by trying everything.
+/// Finds the possible values of each version by trying everything.
 fn by_enumeration(model: &Model, updates: &Updates) -> Vec<BTreeSet<u32>> {
     struct Search<'a> {
         model: &'a Model,
@@ -98,7 +98,7 @@ fn by_enumeration(model: &Model, updates: &Updates) -> Vec<BTreeSet<u32>> {
     search.possible
 }
 
-/// Up to six people with values that follow from each other, in groups of a release by lot, with counterfeits.
+/// Generates up to six people with values that follow from each other, in random groups, with counterfeits.
 fn histories() -> impl Strategy<Value = History> {
     let pairs = prop_oneof![
         2 => Just(Vec::new()),
@@ -189,7 +189,7 @@ fn any_update_leaves_releases_alone() {
     assert_eq!(joint.of(0, 1).unwrap(), [&[][..] as &[u32], &[]]);
 }
 
-/// KnownPeople who meet in groups of two again and again: chains of exchanges, and the solver without them.
+/// People who meet in groups of two again and again: chains of exchanges, and the solver without them.
 #[test]
 fn the_solver_is_asked_and_says_when_it_gives_up() {
     // Values 0 to 3 can all become each other, but 0 and 1 not 2 and 3; the groups of six people change.
@@ -230,7 +230,7 @@ fn the_solver_is_asked_and_says_when_it_gives_up() {
     assert!(Joint::infer(history.model(), &history.relation(), limits).is_err());
 }
 
-/// One release alone is a matter of matchings, however large the groups.
+/// A release alone needs matchings only, however large the groups.
 #[test]
 fn one_release_needs_no_solver() {
     // A group of 300 people with 100 values, three rows each: whoever is told is out, and nothing else follows.

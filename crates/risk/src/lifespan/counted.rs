@@ -1,4 +1,4 @@
-//! How many candidates people have, where nobody asks which.
+//! Counts of people's candidates, without lists.
 //!
 //! The lists of everybody's candidates together are as long as people and values multiplied. Their sizes are not, nor is the
 //! probability of what is true: [`Counts`] finds them for all who were in the same releases at once.

@@ -1,4 +1,4 @@
-//! What is checked of a ledger of signatures and its releases, once all of them are collected.
+//! Checks of a ledger of signatures and its releases, once all of them are collected.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -57,8 +57,8 @@ impl Histories {
         Ok(checks)
     }
 
-    /// Whether the people of the first release can be equally many of each value of their signatures, and all others have signatures that
-    /// they could draw.
+    /// Checks that first people can be equally many of each value of their signatures, and that all others could draw
+    /// theirs.
     fn drawn(&self) -> [Check; 2] {
         let fresh = &self.tally.fresh;
         let first = fresh.keys().map(|&(release, ..)| release).min();
@@ -81,7 +81,7 @@ impl Histories {
         ]
     }
 
-    /// Whether everybody has the same label in all entries, and it is the place of a value; and no value has two.
+    /// Checks that everybody's label stays, is the place of a value, and that no value has two.
     fn labels(&self) -> Check {
         let repeats = |mark: u32| {
             let mut seen = FxHashSet::default();
@@ -92,9 +92,9 @@ impl Histories {
         Check::none(None, LABELLED, wrong, self.tally.entries, "entries have another or none")
     }
 
-    /// Whether there are enough groups for people of one label to be in different ones. People of a group agree in the order of
-    /// its values, so that groups of different orders are different, too. Of those who have been in a group with these values
-    /// before, nobody knows here whether they are in a release.
+    /// Checks that there are enough groups for people of one label to be in different ones. People of a group agree in
+    /// the order of its values, so that groups of different orders are different, too. Of those who have been in a
+    /// group with these values before, nobody knows here whether they are in a release.
     fn apart(&mut self) -> Check {
         // By release, order of values and label: how many people are new there.
         let fresh = std::mem::take(&mut self.tally.fresh);
@@ -136,7 +136,7 @@ impl Histories {
         }
     }
 
-    /// Whether the values of nobody's first group can become the same.
+    /// Checks that the values of nobody's first group can become the same.
     fn disjoint(&self, updates: &Updates) -> Check {
         let overlaps = |mark: &u32| {
             let mut seen = FxHashSet::default();
@@ -148,8 +148,8 @@ impl Histories {
         Check::none(None, name, wrong, self.tally.people, "people were in others")
     }
 
-    /// Whether at every label the value of people's groups can be what that of the groups before has become. So everybody can
-    /// have had, at every release, the value that is any fixed number of places further on.
+    /// Checks at every label that the values of people's groups can follow from those of the groups before. So
+    /// everybody can have had, at every release, the value that is any fixed number of places further on.
     fn legal(&self, updates: &Updates) -> Vec<Check> {
         let mut known: FxHashMap<(u32, u32), bool> = FxHashMap::default();
         // Steps into each release, and those that are not legal.

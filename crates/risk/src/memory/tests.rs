@@ -10,7 +10,7 @@ use super::*;
 use crate::TableColumns;
 use crate::release::Lineage;
 
-/// Who, since which release, with which values in the order of labels, with which label.
+/// Person, first release, values in the order of labels, label.
 type Row = (i64, i64, [i32; 2], i64);
 
 /// A group of two: its values, and how many of its rows are counterfeits.
@@ -90,7 +90,7 @@ fn a_chain_of_legal_updates_passes() {
     assert!(failing(&ENTRIES, &RELEASES, &UPDATES, disjoint).is_empty());
 }
 
-/// One thing wrong at a time.
+/// Each broken promise alone fails its check.
 #[test]
 fn each_broken_promise_is_found() {
     assert_eq!(failing(&ENTRIES, &RELEASES, &[], DISTINCT), [LEGAL, LEGAL], "nothing can change");
@@ -125,7 +125,7 @@ fn signatures_that_could_not_be_drawn_are_found() {
     assert_eq!(failing(&first[1..], &lost, &[], Lineage::Drawn), ["drawn: the first release is balanced"]);
 }
 
-/// What a reader who combines people could use: labels that change, a place twice, values that are legal in another order only.
+/// Each broken label fails its check: labels that change, a place twice, values legal in another order only.
 #[test]
 fn each_broken_label_is_found() {
     let with = |row: usize, change: fn(&mut Row)| {

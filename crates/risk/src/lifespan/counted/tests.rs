@@ -11,7 +11,7 @@ use super::*;
 /// A row of a release: ends of both quasi-identifiers, sensitive value.
 type Row = ([[i64; 2]; 2], i64);
 
-/// KnownPeople, of each the quasi-identifiers in every release, the value, and which set of releases had them; releases with groups of rows;
+/// People, of each the quasi-identifiers in every release, the value, and which set of releases had them; releases with groups of rows;
 /// sets of releases; how often the releases are repeated.
 #[derive(Debug, Clone)]
 struct History {
@@ -30,7 +30,7 @@ fn history() -> impl Strategy<Value = History> {
             let row = (range, 0..values);
             let group = prop::collection::vec(row, 1..6);
             let release = prop::collection::vec(group, 1..8);
-            // KnownPeople of few kinds, so that many are alike.
+            // People of few kinds, so that many are alike.
             let place = prop::collection::vec(prop::array::uniform2(0..codes), 3);
             let person = (place, 0..values, 0..2_usize);
             let people = prop::collection::vec(person, PEOPLE);
