@@ -11,7 +11,7 @@ use super::input::InputArgs;
 /// ours. An experiment that was interrupted goes on where it was.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Which experiments, or all
+    /// Experiments to run, or all
     #[arg(required = true, value_name = "NAME", value_parser = names())]
     pub(super) names: Vec<String>,
 

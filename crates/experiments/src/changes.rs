@@ -37,7 +37,7 @@ impl Classes {
         first..first + self.size
     }
 
-    /// Which value can become which.
+    /// Returns the update relation.
     pub(super) fn updates(self) -> Result<RecordBatch> {
         let (from, to): (Vec<i32>, Vec<i32>) =
             (0..self.values).flat_map(|value| self.of(value).map(move |to| (value, to))).unzip();
@@ -46,7 +46,7 @@ impl Classes {
     }
 }
 
-/// Who is there, release by release.
+/// People of each release.
 #[derive(Debug)]
 pub(super) struct Changing {
     /// Places of those who have not come yet.
@@ -63,7 +63,7 @@ pub(super) struct Changing {
 }
 
 impl Changing {
-    /// Of people with these values (by place), of whom those are left out whose class would be smaller than the greatest classes.
+    /// Begins with people with these values (by place), without those who make a class smaller than the greatest.
     pub(super) fn new(ranks: Arc<[i32]>, classes: Classes, leaving: f64, seed: u64) -> Self {
         let mut waiting: Vec<u32> =
             (0..ranks.len() as u32).filter(|&place| ranks[place as usize] < classes.values).collect();
@@ -73,7 +73,7 @@ impl Changing {
         Self { waiting, present, ranks, classes, first, leaving, age: 0, rng: ChaCha8Rng::seed_from_u64(seed) }
     }
 
-    /// The next snapshot.
+    /// Advances to the next snapshot.
     pub(super) fn advance(&mut self) {
         let share = |share: f64| (self.first as f64 * share).round() as usize;
         let (leaving, coming, changing) = (share(self.leaving), share(COMING), share(CHANGING));
@@ -92,7 +92,7 @@ impl Changing {
         self.age += 1;
     }
 
-    /// Those who are there: identifier, quasi-identifiers, value.
+    /// Returns the people of now: identifier, quasi-identifiers, value.
     pub(super) fn snapshot(&self, input: &Input) -> Result<RecordBatch> {
         let places = UInt32Array::from_iter_values(self.present.iter().map(|&(place, _)| place));
         let mut columns: Vec<(&str, ArrayRef)> = Vec::new();

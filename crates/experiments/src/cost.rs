@@ -1,4 +1,4 @@
-//! How long m-invariant releases take (m-invariance, Figure 9).
+//! Duration of m-invariant releases (m-invariance, Figure 9).
 
 use std::sync::Arc;
 

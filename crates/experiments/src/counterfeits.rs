@@ -1,4 +1,4 @@
-//! How many counterfeits m-invariance needs (its Figures 5 and 6).
+//! Number of counterfeits that m-invariance needs (its Figures 5 and 6).
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What a reader finds in a generalized release by some of somebody's quasi-identifiers: for the comparison with MuCo (its Figure 6).
+//! Findings of a reader in a generalized release by some of a person's quasi-identifiers (MuCo, Figure 6).
 
 use std::collections::HashMap;
 
@@ -28,7 +28,7 @@ struct Group {
 }
 
 impl Covered {
-    /// Values are taken as ranks, so that texts can be compared as well.
+    /// Reads values as ranks, so that texts can be compared as well.
     pub(super) async fn read(harness: &Harness) -> Result<Self> {
         let input = &harness.input;
         let (id, value) = (quoted(&input.id), quoted(&input.sensitive[0]));

@@ -53,7 +53,7 @@ const WARDS: i32 = 3;
 const MEMORY: &str = "dynamic";
 const NO_MEMORY: &str = "without memory";
 
-/// What changes from release to release.
+/// Changes from release to release.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Changes {
     People,
@@ -101,7 +101,7 @@ fn runs(input: &Input) -> Vec<Run> {
     runs
 }
 
-/// Who is there, and who has the other value of their pair.
+/// People who are present, and those who have the other value of their pair.
 #[derive(Debug)]
 struct People {
     present: Vec<u32>,
@@ -172,7 +172,7 @@ impl People {
     }
 }
 
-/// The law of pairs, as the table `law`: of values, or of values with wards.
+/// Makes the law of pairs as the table `law`: of values, or of values with wards.
 async fn law(harness: &Harness, paired: i32, wards: bool) -> Result<()> {
     let pairs = format!(
         "SELECT value::INT AS from_value, (value + 1 - 2 * (value % 2))::INT AS to_value, 0.05 AS probability \

@@ -14,12 +14,12 @@ use super::results::{Point, Results};
 /// An experiment of a paper.
 #[derive(Debug)]
 pub(super) struct Experiment {
-    /// As on the command line.
+    /// Name on the command line.
     pub(super) name: &'static str,
     pub(super) title: &'static str,
     /// Paper, section and figures.
     pub(super) source: &'static str,
-    /// What is done, in a paragraph.
+    /// Description of the experiment, in a paragraph.
     pub(super) about: &'static str,
     /// Columns of the synthetic census that are quasi-identifiers by default.
     pub(super) quasi: &'static [&'static str],
@@ -33,7 +33,7 @@ pub(super) struct Experiment {
 }
 
 impl Experiment {
-    /// What it takes of the synthetic census.
+    /// Returns the columns that it takes of the synthetic census.
     pub(super) fn census(&self) -> CensusColumns {
         let Self { name: experiment, quasi, sensitive, rows, .. } = *self;
         CensusColumns { experiment, quasi, sensitive, rows }
@@ -58,21 +58,21 @@ pub struct Figure<'a> {
 /// Something that a paper found, and what we found.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Finding {
-    /// In our words, with the paper's numbers.
+    /// Claim in our words, with the paper's numbers.
     pub(super) claim: String,
-    /// What came out here.
+    /// Result that came out here.
     pub(super) here: String,
     /// True if it is the same; `None` where there is nothing to compare, as with another machine's seconds.
     pub(super) holds: Option<bool>,
 }
 
 impl Finding {
-    /// One that can fail.
+    /// Makes a finding that can fail.
     pub(super) fn new(claim: impl Into<String>, here: impl Into<String>, holds: bool) -> Self {
         Self { claim: claim.into(), here: here.into(), holds: Some(holds) }
     }
 
-    /// Figures side by side, which need not agree.
+    /// Puts figures side by side that need not agree.
     pub(super) fn beside(claim: impl Into<String>, here: impl Into<String>) -> Self {
         Self { claim: claim.into(), here: here.into(), holds: None }
     }
@@ -84,7 +84,7 @@ type Body = Box<dyn FnOnce(Arc<Harness>) -> BoxFuture<'static, Result<Vec<Point>
 pub(super) struct Run {
     /// Its settings: names it among the runs of its experiment.
     pub(super) key: String,
-    /// How often it calls [`Harness::step`].
+    /// Number of its calls of [`Harness::step`].
     pub(super) steps: u64,
     body: Body,
 }

@@ -36,12 +36,12 @@ impl Harness {
         Ok(Self { context, input, seed, bar })
     }
 
-    /// One step of the run is done.
+    /// Counts a step of the run as done.
     pub(super) fn step(&self) {
         self.bar.inc(1);
     }
 
-    /// A table of this name, in place of another one.
+    /// Registers a table of this name, in place of another one.
     pub(super) fn table(&self, name: &str, rows: RecordBatch) -> Result<()> {
         self.context.deregister_table(name)?;
         self.context.register_batch(name, rows)?;
@@ -107,7 +107,7 @@ impl Harness {
         self.row(sql).await?.first().copied().ok_or_else(|| exec_datafusion_err!("experiment: a result is empty"))
     }
 
-    /// `id => .., quasi => (..), sensitive => ..` with the identifier, all quasi-identifiers and a sensitive attribute.
+    /// Returns `id => .., quasi => (..), sensitive => ..` with the identifier, all quasi-identifiers and a sensitive attribute.
     pub(super) fn roles(&self, sensitive: usize) -> String {
         self.roles_of(&self.input.quasi, sensitive)
     }
@@ -123,7 +123,7 @@ impl Harness {
         )
     }
 
-    /// `seed => '..'` for something that the run does.
+    /// Returns `seed => '..'` for a step of the run.
     pub(super) fn seed(&self, what: impl Display) -> String {
         format!("seed => '{} {what}'", self.seed.replace('\'', ""))
     }

@@ -49,7 +49,7 @@ pub(super) struct InputArgs {
     rows: Option<usize>,
 }
 
-/// What an experiment takes of the synthetic census.
+/// Columns that an experiment takes of the synthetic census.
 #[derive(Debug)]
 pub(super) struct CensusColumns {
     /// Name of the experiment.
@@ -69,7 +69,7 @@ pub(super) struct Input {
     pub(super) seed: u64,
     pub(super) id: String,
     pub(super) quasi: Vec<String>,
-    /// One, or several that experiments take one after the other.
+    /// Sensitive attributes: one, or several that experiments take one after the other.
     pub(super) sensitive: Vec<String>,
     pub(super) time: Option<String>,
     /// These columns, in this order.
@@ -167,7 +167,7 @@ impl Input {
         std::iter::once(&self.id).chain(&self.quasi).chain(&self.sensitive).chain(&self.time)
     }
 
-    /// How many people there are.
+    /// Returns the number of people.
     pub(super) fn rows(&self) -> usize {
         self.people.num_rows()
     }
@@ -176,8 +176,8 @@ impl Input {
         if self.quick { quick } else { full }
     }
 
-    /// Those of some `m` or `l` that the sensitive attribute allows: no value may have more than one of so many rows. A table that is
-    /// published in parts needs some air, therefore one less.
+    /// Returns those of some `m` or `l` that the sensitive attribute allows: no value may have more than one of so many
+    /// rows. A table that is published in parts needs some air, therefore one less.
     pub(super) fn possible(&self, sensitive: usize, diversities: &[usize]) -> Vec<usize> {
         diversities.iter().copied().filter(|&diversity| diversity < self.most[sensitive]).collect()
     }
@@ -206,7 +206,7 @@ impl Input {
         Ok(table.column(0).as_primitive::<Int64Type>().values().to_vec())
     }
 
-    /// What results depend on, beside the program.
+    /// Returns the settings that results depend on, beside the program.
     pub(super) fn settings(&self) -> Value {
         json!({
             "version": env!("CARGO_PKG_VERSION"),

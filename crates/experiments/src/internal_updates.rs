@@ -73,7 +73,7 @@ const DIAMETERS: [i32; 4] = [1, 2, 5, 10];
 /// Lengths of ranges, in percent of the domains.
 const LENGTHS: [f64; 5] = [30.0, 40.0, 50.0, 60.0, 70.0];
 
-/// What is done with the snapshots of a run.
+/// Treatment of the snapshots of a run.
 #[derive(Debug, Clone, Copy)]
 enum Kind {
     /// Published by Mondrian, l-diverse, or, without a number, with m-Distinct and m = 2; what a reader can infer.

@@ -1,4 +1,4 @@
-//! One page of all experiments in a directory, as HTML and as Markdown.
+//! Page of all experiments in a directory, as HTML and as Markdown.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use super::results::number;
 use super::store::{self, Drawn, Report};
 use super::{EXPERIMENTS, experiment::Experiment};
 
-/// How pages look.
+/// Style of pages.
 pub const PAGE_CSS: &str = include_str!("page.css");
 
 /// Writes `index.html` and `README.md`; the place of the first.
@@ -60,7 +60,7 @@ struct Shown {
     command: String,
     settings: Vec<(&'static str, String)>,
     findings: Vec<Row>,
-    /// How many findings can fail, and how many of these do not.
+    /// Number of findings that can fail, and number of these that do not.
     asked: usize,
     found: usize,
     figures: Vec<Chart>,
@@ -141,7 +141,7 @@ impl Chart {
     }
 }
 
-/// What is to be typed for the same results.
+/// Returns the command that gives the same results.
 fn command(experiment: &Experiment, settings: &Value) -> String {
     let quick = settings["mode"] == "quick";
     let mut words = vec![format!("anonymize experiment {}", experiment.name)];

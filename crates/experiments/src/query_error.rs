@@ -1,4 +1,4 @@
-//! How far counts are off that are asked of m-invariant releases (m-invariance, Figures 7 and 8).
+//! Errors of counts asked of m-invariant releases (m-invariance, Figures 7 and 8).
 
 use std::sync::Arc;
 
@@ -60,7 +60,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
 const OVER_TIME: [&str; 2] = ["7a", "7b"];
 /// Means are of every so many releases.
 const SOME: usize = 4;
-/// In percent.
+/// Selectivities in percent.
 const SELECTIVITIES: [f64; 5] = [2.0, 4.0, 6.0, 8.0, 10.0];
 /// Behind the name of the sensitive attribute, in the series of this program's default.
 const FITTED: &str = "fitted";

@@ -88,7 +88,7 @@ pub(super) fn below(lower: &[(f64, f64)], upper: &[(f64, f64)]) -> bool {
     !lower.is_empty() && lower.iter().all(|&(x, y)| at(x).is_some_and(|upper| y <= upper))
 }
 
-/// `1.2 to 3.4`: the first and last value of a series.
+/// Describes the first and last value of a series: `1.2 to 3.4`.
 pub(super) fn ends(series: &[(f64, f64)]) -> String {
     match (series.first(), series.last()) {
         (Some(first), Some(last)) => format!("{} to {}", number(first.1), number(last.1)),

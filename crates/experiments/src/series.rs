@@ -5,21 +5,21 @@ use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 
-/// How many come and leave at a release, as shares of the first snapshot: of 200,000, 5,000 to 40,000.
+/// Shares of the first snapshot that come and leave at a release: of 200,000, 5,000 to 40,000.
 pub(super) const VOLUMES: [f64; 5] = [0.025, 0.05, 0.1, 0.15, 0.2];
 
-/// Who is there, release by release.
+/// People of each release.
 #[derive(Debug)]
 pub(super) struct Series {
     present: Vec<u32>,
-    /// Who has not come yet.
+    /// People who have not come yet.
     waiting: std::ops::Range<u32>,
     volume: usize,
     rng: ChaCha8Rng,
 }
 
 impl Series {
-    /// Of so many people, in random order. `volume` is a share of the first snapshot.
+    /// Begins with so many people, in random order. `volume` is a share of the first snapshot.
     pub(super) fn new(people: usize, volume: f64, seed: u64) -> Self {
         let first = people / 3;
         let volume = size(people, volume);
@@ -48,7 +48,7 @@ impl Series {
     }
 }
 
-/// How many people a share of the first snapshot is.
+/// Returns the number of people in a share of the first snapshot.
 pub(super) fn size(people: usize, volume: f64) -> usize {
     ((people / 3) as f64 * volume).round().max(1.0) as usize
 }

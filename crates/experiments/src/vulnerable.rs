@@ -1,4 +1,4 @@
-//! How many people methods without memory give away (m-invariance, Figure 4).
+//! Number of people whom methods without memory give away (m-invariance, Figure 4).
 
 use std::sync::Arc;
 

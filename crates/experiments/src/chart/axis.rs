@@ -1,6 +1,6 @@
 //! The scale of an axis: what it spans, where its ticks are, and how they are written.
 
-/// How far points stay from the sides, as a share of the axis.
+/// Distance of points from the sides, as a share of the axis.
 const AIR: f64 = 0.04;
 
 /// An axis; places run from 0 at its beginning to 1 at its end.
@@ -9,14 +9,14 @@ pub(super) struct Axis {
     begin: f64,
     end: f64,
     logarithmic: bool,
-    /// Where zeros of a logarithmic axis are, below its least decade.
+    /// Place of zeros on a logarithmic axis, below its least decade.
     zero: Option<f64>,
     /// Places and labels of ticks, ascending.
     pub(super) ticks: Vec<(f64, String)>,
 }
 
 impl Axis {
-    /// One of `y`. A linear one begins at zero, unless there are values below it.
+    /// Makes the axis of `y`. A linear one begins at zero, unless there are values below it.
     pub(super) fn of_y(values: &[f64], logarithmic: bool) -> Self {
         let least_positive = values.iter().copied().filter(|&value| value > 0.0).fold(f64::INFINITY, f64::min);
         if logarithmic && least_positive.is_finite() && least(values) >= 0.0 {
@@ -30,8 +30,8 @@ impl Axis {
         Self::linear(first * step, last * step, &ticks(step, first, last))
     }
 
-    /// One of `x`. Ticks are at the values themselves, if their labels fit, which `fits` tells of a pair of neighbours: distance as a share
-    /// of the axis, and labels.
+    /// Makes the axis of `x`. Ticks are at the values themselves, if their labels fit, which `fits` tells of a pair of
+    /// neighbours: distance as a share of the axis, and labels.
     pub(super) fn of_x(values: &[f64], fits: impl Fn(f64, &str, &str) -> bool) -> Self {
         let mut places = values.to_vec();
         places.sort_by(f64::total_cmp);
@@ -81,7 +81,7 @@ impl Axis {
         axis
     }
 
-    /// Where a value is.
+    /// Returns the place of a value.
     pub(super) fn place(&self, value: f64) -> f64 {
         let value = match (self.logarithmic, self.zero) {
             (true, Some(zero)) if value == 0.0 => zero,
@@ -104,7 +104,7 @@ fn greatest(values: &[f64]) -> f64 {
     values.iter().copied().fold(f64::NEG_INFINITY, f64::max)
 }
 
-/// `10^power`; powers below zero of f64 are not exact, their inverses are.
+/// Computes `10^power`; powers below zero of f64 are not exact, their inverses are.
 fn ten(power: i32) -> f64 {
     if power < 0 { 1.0 / 10_f64.powi(-power) } else { 10_f64.powi(power) }
 }
@@ -131,7 +131,7 @@ fn step(span: f64, most: f64, whole: bool) -> f64 {
     if whole { step.max(1.0) } else { step }
 }
 
-/// Multiples of a step with their labels, all with as many decimals as the step has.
+/// Returns multiples of a step with their labels, all with as many decimals as the step has.
 fn ticks(step: f64, first: f64, last: f64) -> Vec<(f64, String)> {
     let (power, greatest) = (power_at_most(step), power_at_most(first.abs().max(last.abs()) * step));
     let label = |count: f64| match count {
@@ -186,7 +186,7 @@ fn raised(digits: &str, power: i32) -> String {
     }
 }
 
-/// Thousands apart.
+/// Sets thousands apart.
 fn apart(digits: &str) -> String {
     let (sign, digits) = digits.strip_prefix('-').map_or(("", digits), |digits| ("\u{2212}", digits));
     let (whole, decimals) = digits.split_once('.').map_or((digits, None), |(whole, after)| (whole, Some(after)));

@@ -21,7 +21,7 @@ use super::experiment::Figure;
 use axis::Axis;
 pub(super) use axis::plain;
 
-/// As wide as a phone, or nearly: what is made narrower has small letters.
+/// Width of a chart: nearly a phone's, because a larger one is shrunk with its letters.
 const WIDTH: i32 = 420;
 /// Of what is between the axes.
 const HEIGHT: i32 = 230;
@@ -147,7 +147,7 @@ fn lines(text: &[String]) -> i32 {
 /// Names of the series, below the plot: in one line, if they fit, otherwise in columns.
 struct Legend {
     names: Vec<String>,
-    /// Where the middle of a name's line begins.
+    /// Beginning of the middle of each name's line.
     places: Vec<Pixel>,
     bottom: i32,
 }
@@ -175,7 +175,7 @@ impl Legend {
     }
 }
 
-/// How a series is told from the others.
+/// Look by which a series is told from the others.
 #[derive(Clone, Copy)]
 struct Look {
     colour: RGBColor,
@@ -234,7 +234,7 @@ impl Svg {
         self.text.push_str("</g>\n");
     }
 
-    /// What plotters draws, without the root of its SVG.
+    /// Draws with plotters, and keeps all but the root of its SVG.
     fn group(&mut self, attributes: &str, draw: impl FnOnce(&Area<'_>) -> Result<()>) -> Result<()> {
         let mut drawn = String::new();
         {
@@ -308,7 +308,7 @@ mod tests {
         svg
     }
 
-    /// Every tag is closed by its own, and text has no tags of its own.
+    /// Checks that every tag is closed by its own, and that text has no tags of its own.
     fn well_formed(svg: &str) {
         let mut open = Vec::new();
         for part in svg.split('<').skip(1) {
@@ -329,7 +329,7 @@ mod tests {
         );
     }
 
-    /// Lines and markers are between the axes.
+    /// Checks that lines and markers are between the axes.
     fn inside(svg: &str) {
         let lines = svg.split("points=\"").skip(1).map(|rest| rest.split('"').next().expect("an end"));
         for point in lines.flat_map(str::split_whitespace) {

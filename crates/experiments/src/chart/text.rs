@@ -1,6 +1,6 @@
 //! Text of a chart: how wide it will be, and how it is broken into lines.
 
-/// About how wide a text is, in pixels: as in DejaVu Sans, for few fonts are wider.
+/// Estimates the width of a text in pixels: as in DejaVu Sans, for few fonts are wider.
 pub(super) fn width(text: &str, size: f64, bold: bool) -> f64 {
     let ems: f64 = text.chars().map(ems).sum();
     ems * size * if bold { 1.12 } else { 1.0 }
@@ -34,7 +34,7 @@ pub(super) fn lines(text: &str, size: f64, bold: bool, room: f64) -> Vec<String>
     lines
 }
 
-/// As much of a text as has room.
+/// Cuts a text to the part that has room.
 pub(super) fn cut(text: &str, size: f64, room: f64) -> String {
     let mut text = text.to_owned();
     if width(&text, size, false) <= room {

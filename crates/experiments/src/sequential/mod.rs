@@ -57,7 +57,7 @@ const PROJECTED: &str = "projected";
 const ADAPTIVE: &str = "adaptive";
 const PROPHETIC: &str = "prophetic";
 
-/// What the worlds are made for if nothing else is said.
+/// Default `l` of the worlds.
 const L: usize = 5;
 /// Most rows that are matched exactly at a time.
 const P: usize = 100;
@@ -107,7 +107,7 @@ async fn loss(harness: &Harness, original: &str, release: &str, quasi: &[String]
     .await
 }
 
-/// The first people, as the table `original`.
+/// Registers the first people as the table `original`.
 fn original(harness: &Arc<Harness>, people: usize) -> Result<()> {
     harness.table("original", harness.input.people.slice(0, people))
 }
