@@ -56,7 +56,7 @@ impl Family {
         }
     }
 
-    /// What its options begin with.
+    /// Returns the beginning of the names of its options.
     fn prefix(self) -> &'static str {
         match self {
             Self::Aws => "aws.",
@@ -216,7 +216,7 @@ fn azure(url: &Url, options: &[&(String, String)]) -> Result<MicrosoftAzureBuild
     Ok(builder)
 }
 
-/// The builder's own words do not say what to write.
+/// Adds to an error of the builder what to write, which the builder's own words do not say.
 fn azure_error(url: &Url, error: object_store::Error) -> DataFusionError {
     let (scheme, text) = (url.scheme(), error.to_string());
     if text.contains("Account must be specified") {
