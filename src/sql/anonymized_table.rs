@@ -28,7 +28,7 @@ use crate::release::{Description, Shape, View, schema};
 #[derive(Debug, Clone)]
 pub(super) struct Prepared {
     pub microdata: LogicalPlan,
-    /// What earlier releases have left, and the argument that has it.
+    /// State of earlier releases, and the argument that has it.
     pub previous: Option<(StateKind, &'static str, LogicalPlan)>,
     /// The releases that it is of.
     pub followed: Followed,
@@ -45,13 +45,13 @@ pub(super) struct AnonymizedTable {
     prepared: Prepared,
     method: AnyMethod,
     view: View,
-    /// Where the randomness of every execution comes from.
+    /// Source of the randomness of every execution.
     secret: Seed,
     /// An explicit seed makes every execution the same.
     fixed: bool,
-    /// In how many cells it is made.
+    /// Number of cells in which it is made.
     cells: WantedCells,
-    /// Where the ids of releases come from; of its own, because a seed must not show in what is published.
+    /// Source of the ids of releases; of its own, because a seed must not show in what is published.
     names: Seed,
     /// The query that this table stands in, once that is known.
     start: Option<QueryStart>,
@@ -99,7 +99,7 @@ impl AnonymizedTable {
         Ok(Self { start: Some(start), schema, ..self.clone() })
     }
 
-    /// All uses of the table in one query see one release; another query draws anew.
+    /// Returns the seed of a query: all uses of the table in it see one release, another query draws anew.
     fn seed(&self, session: &dyn Session) -> Result<Seed> {
         match self.fixed {
             true => Ok(self.secret.clone()),

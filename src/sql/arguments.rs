@@ -22,7 +22,7 @@ use crate::methods::{AnyMethod, Argument, Given, Registered};
 /// The parameter that has the memory of a call.
 const PREVIOUS: &str = Parameter::PREVIOUS.name;
 
-/// Where a call stands: reads raw arguments, which are SQL syntax in one place and logical expressions in another.
+/// Scope of a call. It reads raw arguments, which are SQL syntax in one scope and logical expressions in another.
 pub(super) trait Scope {
     /// An argument as it was written.
     type Raw;
@@ -56,7 +56,7 @@ pub(super) trait Scope {
     /// When the engine's session is of another kind than DataFusion's own.
     fn session(&self) -> Result<SessionState>;
 
-    /// How arguments are written here.
+    /// Returns the style in which arguments are written.
     fn style(&self) -> Style {
         Style::Call
     }
@@ -75,12 +75,12 @@ enum Value {
     Word(String),
 }
 
-/// How long something is.
+/// Length in units or in time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Length {
-    /// In the units of whatever it is.
+    /// Number of units.
     Number(i64),
-    /// As time.
+    /// Time.
     Interval(IntervalMonthDayNano),
 }
 
@@ -169,7 +169,7 @@ impl Arguments {
         Ok(bound)
     }
 
-    /// Nobody is in a table twice, so that an order by identifiers leaves no choice.
+    /// Checks that the choice of rows is unique: nobody is in a table twice, so an order by identifiers suffices.
     fn check_choices(&self, signature: &FunctionSignature<'_>, options: &AnonymizeOptions) -> Result<()> {
         let unique = match self.columns("id") {
             Some(columns) => columns.to_vec(),
@@ -203,7 +203,7 @@ impl Arguments {
         self.function
     }
 
-    /// How the arguments are written.
+    /// Returns the style in which the arguments are written.
     pub(super) fn style(&self) -> Style {
         self.style
     }
@@ -252,7 +252,7 @@ impl Arguments {
         }
     }
 
-    /// Relations in the order they were written in.
+    /// Takes the relations of an argument in the order they were written in.
     pub(super) fn relations(&mut self, name: &str) -> Vec<LogicalPlan> {
         match self.values.remove(name) {
             Some(Value::Relations(plans)) => plans,
@@ -328,7 +328,7 @@ impl Arguments {
         }
     }
 
-    /// Other columns in the place of those that were named.
+    /// Sets other columns in the place of those that were named.
     pub(super) fn set_columns(&mut self, name: &'static str, columns: Vec<String>) {
         self.values.insert(name, Value::Columns(columns));
     }
@@ -514,7 +514,7 @@ fn scalar(parameter: &Parameter, constant: &ScalarValue) -> Option<Value> {
     }
 }
 
-/// A whole number, however it is written: `1000`, `1e3`.
+/// Reads a whole number, however it is written: `1000`, `1e3`.
 fn whole(constant: &ScalarValue) -> Option<i64> {
     if constant.is_null() || !constant.data_type().is_numeric() {
         return None;
@@ -540,7 +540,7 @@ fn describe(constant: &ScalarValue) -> String {
     }
 }
 
-/// A release is of one table, known when the call is planned.
+/// Checks that a release is of one table, known when the call is planned.
 fn check_relation(function: &str, name: &str, plan: &LogicalPlan) -> Result<()> {
     let parameters = plan.get_parameter_names()?;
     if !parameters.is_empty() {

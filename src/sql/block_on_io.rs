@@ -6,7 +6,7 @@ use datafusion::common::{Result, internal_err};
 use futures::FutureExt;
 use tokio::runtime::{Handle, RuntimeFlavor};
 
-/// The result of a look-up that is nearly always ready at once, from code that is not async.
+/// Waits for a look-up that is nearly always ready at once, from code that is not async.
 pub(super) fn block_on_lookup<T, F>(start: impl Fn() -> F + Sync) -> Result<T>
 where
     T: Send,
@@ -19,7 +19,7 @@ where
     block_on_io(start)
 }
 
-/// The result of something that reads files, from code that is not async. Never blocks a thread that drives other tasks.
+/// Waits for a reader of files, from code that is not async. Never blocks a thread that drives other tasks.
 pub(super) fn block_on_io<T, F>(start: impl Fn() -> F + Sync) -> Result<T>
 where
     T: Send,

@@ -20,26 +20,26 @@ const LEAST_ROWS: usize = 1_000_000;
 
 const CELLS: Parameter = Parameter::CELLS.at_least(1).at_most(MOST_CELLS as i64);
 
-/// What was asked for.
+/// Number of cells that was asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum WantedCells {
-    /// One while the table is expected to fit the memory limit, else as many as it takes.
+    /// One cell while the table is expected to fit the memory limit, else as many as it takes.
     Auto,
-    /// That many.
+    /// So many cells.
     Number(u32),
 }
 
-/// In how many cells a release is made, and why.
+/// Number of cells of a release, and the reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ChosenCells {
     pub cells: u32,
     pub rows: Option<usize>,
-    /// Why that many, if nobody has said it.
+    /// Reason for the number, if nobody has said it.
     pub reason: Option<String>,
 }
 
 impl WantedCells {
-    /// Of a call; of a function that knows no cells, one.
+    /// Reads the number of a call; for a function that knows no cells, 1.
     ///
     /// # Errors
     /// When the number is out of range.
@@ -51,7 +51,7 @@ impl WantedCells {
         Ok(arguments.integer(&CELLS)?.map_or(Self::Auto, |cells| Self::Number(cells as u32)))
     }
 
-    /// As terms of a publication, where 0 is for the first release to decide.
+    /// Converts the number into a term of a publication: 0 lets the first release decide.
     ///
     /// # Errors
     /// When its releases cannot be made in so many.

@@ -14,7 +14,7 @@ pub(super) struct Choice<T: 'static, const N: usize> {
 }
 
 impl<T: Copy, const N: usize> Choice<T, N> {
-    /// Pairs of words and meanings, and one of the words as one would write it.
+    /// Declares pairs of words and meanings, with one of the words as one would write it.
     pub(super) const fn new(name: &'static str, pairs: [(&'static str, T); N], example: &'static str) -> Self {
         let (mut words, mut meanings) = ([""; N], [pairs[0].1; N]);
         let mut place = 0;
@@ -25,12 +25,12 @@ impl<T: Copy, const N: usize> Choice<T, N> {
         Self { name, words, meanings, example }
     }
 
-    /// As a parameter that may be left out.
+    /// Returns the choice as a parameter that may be left out.
     pub(super) const fn parameter(&'static self) -> Parameter {
         Parameter::word(self.name, &self.words, self.example)
     }
 
-    /// What was chosen, if anything was.
+    /// Returns the choice of a call, if it has one.
     pub(super) fn given(&self, arguments: &Arguments) -> Option<T> {
         let word = arguments.word(self.name)?;
         // Arguments are bound by the same list of words.
@@ -38,12 +38,12 @@ impl<T: Copy, const N: usize> Choice<T, N> {
         Some(self.meanings[place])
     }
 
-    /// What was chosen, or else the first.
+    /// Returns the choice of a call, or else the first.
     pub(super) fn of(&self, arguments: &Arguments) -> T {
         self.given(arguments).unwrap_or(self.meanings[0])
     }
 }
 
-/// How values are spread over intervals.
+/// Distribution of values over intervals.
 pub(super) static DISTRIBUTION: Choice<Distribution, 2> =
     Choice::new("distribution", [("fitted", Distribution::Fitted), ("uniform", Distribution::Uniform)], "'uniform'");

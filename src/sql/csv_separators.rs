@@ -34,7 +34,7 @@ pub(super) fn separated_line(line: &str, file: &str) -> Option<String> {
     Some(declared(file, separator, None))
 }
 
-/// How a file is declared. A `column` is an example; the first line of a file can be data, and gives none.
+/// Returns the declaration of a file. A `column` is an example; the first line of a file can be data, and gives none.
 fn declared(file: &str, separator: &str, column: Option<&str>) -> String {
     let column = column.unwrap_or("c");
     format!(

@@ -27,7 +27,7 @@ use crate::microdata::{Role, name_of_parts};
 use crate::release::{GROUP_ID, HI, LO};
 use crate::risk::{AdversaryModel, BUDGET, BackgroundColumns, ReleaseColumns};
 
-/// What a reader can infer.
+/// Function that computes the inferences of a reader.
 #[derive(Debug)]
 pub(super) struct DisclosureFunction;
 
@@ -44,7 +44,7 @@ const BUDGET_OF: &str = "budget";
 /// Decisions of the solver.
 const DECISIONS: Parameter = Parameter::optional(BUDGET_OF, Kind::Integer, "20000000").at_least(0).or(BUDGET as i64);
 
-/// What the reader sees.
+/// Sight of the reader.
 static STRENGTH: Choice<AdversaryModel, 4> = Choice::new(
     "strength",
     [
@@ -259,7 +259,8 @@ struct Roles {
 }
 
 impl Roles {
-    /// From the arguments, else as the publication has declared, else from the metadata of what is known or of the first release, else from the session.
+    /// Finds the roles: from the arguments, else as the publication has declared, else from the metadata of what is known or of the first release, else from
+    /// the session.
     fn find(
         arguments: &Arguments,
         options: &AnonymizeOptions,
@@ -423,7 +424,7 @@ impl Columns {
         Ok(Self { id, quasi, sensitive: Arc::clone(&value.field), true_value: Some(value), number, releases: found })
     }
 
-    /// From, to and, if there is one, probability.
+    /// Returns the relation of changes: from, to and, if there is one, probability.
     fn updates(&self, updates: Input) -> Result<LogicalPlan> {
         let end = |column: InputColumn, name: &str| -> Result<Expr> {
             let mut typed = InputColumn { column: column.column.clone(), field: Arc::clone(&self.sensitive) };
@@ -446,7 +447,7 @@ impl Columns {
         LogicalPlanBuilder::from(updates.plan).project(columns)?.build()
     }
 
-    /// Identifier, sensitive value and, if there is one, the number of the release.
+    /// Returns the relation of facts: identifier, sensitive value and, if there is one, the number of the release.
     fn facts(&self, roles: &Roles, facts: Input) -> Result<LogicalPlan> {
         let mut columns = Vec::new();
         for (name, field) in [(&roles.id, &self.id.field), (&roles.sensitive, &self.sensitive)] {

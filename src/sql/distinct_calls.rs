@@ -33,7 +33,7 @@ impl DistinctCalls {
 struct Seen(Vec<(&'static str, Arc<dyn TableSource>)>);
 
 impl Seen {
-    /// How many other tables of the name were seen before this one.
+    /// Counts the other tables of the name that were seen before this one.
     fn number(&mut self, name: &'static str, source: &Arc<dyn TableSource>) -> usize {
         let mut same = self.0.iter().filter(|(other, _)| *other == name);
         // Clones of a plan, as of a common table expression, share their source.

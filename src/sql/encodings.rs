@@ -1,4 +1,4 @@
-//! How `COPY` writes columns of a release to Parquet, where neither the statement nor the session says.
+//! Parquet encodings of a release's columns in `COPY`, where neither the statement nor the session says any.
 //!
 //! Parquet's writer begins a column with a dictionary of its values and looks every value up in it. Two kinds of columns gain nothing by that, and
 //! are what writing takes longest for: numbers of groups, which are random and nearly as many as there are groups, so that the dictionary is given
@@ -22,7 +22,7 @@ use crate::release::{GROUP_ID, GROUP_ROLES};
 #[derive(Debug)]
 pub(super) struct EncodeReleases;
 
-/// What can be said of all columns, or of one behind `::`.
+/// Option for all columns, or for one behind `::`.
 const ENCODING: &str = "format.encoding";
 const DICTIONARY: &str = "format.dictionary_enabled";
 const STATISTICS: &str = "format.statistics_enabled";
@@ -67,7 +67,7 @@ fn is_open(copy: &CopyTo) -> bool {
     plain && !copy.options.keys().any(is_said)
 }
 
-/// What to say of the columns of a release.
+/// Returns the options for the columns of a release.
 fn wanted(schema: &DFSchema) -> Vec<(String, &'static str)> {
     let mut wanted = Vec::new();
     // Parts of a path stand between points.
@@ -94,7 +94,7 @@ fn wanted(schema: &DFSchema) -> Vec<(String, &'static str)> {
     wanted
 }
 
-/// How often a value occurs.
+/// Field that counts a value.
 const COUNT: &str = "count";
 
 /// Returns the columns of a histogram; none of another list.

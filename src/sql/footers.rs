@@ -24,7 +24,7 @@ use crate::release::{LO, OWN, PEOPLE};
 /// Footers read at a time.
 const AT_ONCE: usize = 16;
 
-/// What a Parquet file says in its footer.
+/// Contents of a Parquet file's footer.
 #[derive(Debug)]
 pub(super) struct Footer {
     /// Its schema, with all metadata.

@@ -60,7 +60,7 @@ impl RelationPlanner for FunctionPlanner {
     }
 }
 
-/// DataFusion reads TABLESAMPLE and then takes all rows, so everybody would be published instead of some.
+/// Refuses TABLESAMPLE: DataFusion reads it and takes all rows, so everybody would be published instead of some.
 fn refuse_samples(relation: &TableFactor) -> Result<()> {
     let (TableFactor::Table { sample: Some(_), .. } | TableFactor::Derived { sample: Some(_), .. }) = relation else {
         return Ok(());

@@ -1,4 +1,4 @@
-//! What there is to say of each function and argument: for the shell's `\h`, and for the tables of the reference, which a test
+//! Help of each function and argument: for the shell's `\h`, and for the tables of the reference, which a test
 //! compares with these texts.
 
 use std::fmt::Write;
@@ -14,7 +14,7 @@ pub fn function_overview() -> Vec<(&'static str, &'static str)> {
     functions().iter().map(|function| (function.signature().name, function.signature().about)).collect()
 }
 
-/// How to call a function: what it is for, its arguments with their defaults, and an example.
+/// Returns the help of a function: its purpose, its arguments with their defaults, and an example.
 ///
 /// # Errors
 /// When there is no such function: the text says which one was probably meant.
@@ -92,7 +92,7 @@ pub(crate) fn signatures() -> String {
     Value::Array(all.collect()).to_string()
 }
 
-/// Name, text and default of each argument.
+/// Returns the name, text and default of each argument.
 fn arguments(signature: &FunctionSignature<'static>) -> Vec<(&'static str, String, String)> {
     let mut arguments = Vec::new();
     for parameter in signature.parameters {

@@ -6,8 +6,8 @@ use datafusion::common::{Column, Result};
 use datafusion::functions_aggregate::expr_fn::{count, sum};
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, cast, lit, when};
 
-/// One row: rows of the relation, those whose first column is NULL, those that repeat a value of it; and where there is an `earlier` relation, people
-/// whose value is in its first column, too.
+/// Counts in one row: rows of the relation, those whose first column is NULL, those that repeat a value of it.
+/// Where there is an `earlier` relation, counts people whose value is in its first column, too.
 pub(super) fn counted(relation: &LogicalPlan, earlier: Option<&LogicalPlan>) -> Result<LogicalPlan> {
     let rows = || column("rows");
     let who = || column("who");
@@ -46,7 +46,7 @@ fn column(name: &str) -> Expr {
     Expr::Column(Column::new_unqualified(name))
 }
 
-/// The first column, and whether its rows are `here`.
+/// Returns the first column, and whether its rows are `here`.
 fn marked(relation: &LogicalPlan, here: i64) -> Result<LogicalPlan> {
     let (qualifier, field) = relation.schema().qualified_field(0);
     let id = Expr::Column(Column::new(qualifier.cloned(), field.name()));

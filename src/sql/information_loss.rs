@@ -22,7 +22,7 @@ use crate::exec::InformationLoss;
 use crate::microdata::Role;
 use crate::release::{GROUP_ID, HI, LO, NODE};
 
-/// What a release loses.
+/// Function that measures the loss of a release.
 #[derive(Debug)]
 pub(super) struct InformationLossFunction;
 

@@ -23,7 +23,7 @@ use crate::release::{COMMITMENTS, Description, LABEL, PARTNERS, SIGNATURE, commi
 pub(super) const UPDATES: &str = Parameter::UPDATES.name;
 /// The parameter of all values that can come.
 pub(super) const DOMAIN: &str = Parameter::DOMAIN.name;
-/// What its column can be called, if not as the sensitive one.
+/// Name of the domain's column, if it is not called like the sensitive one.
 const VALUE: &str = "value";
 /// The value that people were published with, as it is read: no column of a table has such a name by chance.
 pub(super) const OWN_VALUE: &str = "(own value)";
@@ -31,7 +31,7 @@ pub(super) const OWN_VALUE: &str = "(own value)";
 const PROBABILITY: &str = "probability";
 /// The earlier private releases.
 pub(super) const PREVIOUS: &str = Parameter::PREVIOUS.name;
-/// What sequential releases know of people.
+/// Function whose sequential releases are read.
 pub(super) const WORLDS: &str = "worlds";
 
 /// A relation of the call.
@@ -94,9 +94,9 @@ impl Input {
         LogicalPlanBuilder::from(self.plan).project(expressions)?.build()
     }
 
-    /// Identifier and signature of everybody published; where values must stay, everybody's own value; where signatures change, the label and, if there is a
-    /// column of it, the number of the release; where the first release counts, that number. Where they have other types than the microdata, both
-    /// sides get a type that holds them all: a cast that can fail would print the value it failed on.
+    /// Reads the ledger: identifier and signature of everybody published. Where values must stay, it has everybody's own value; where signatures
+    /// change, the label and, if there is a column of it, the number of the release; where the first release counts, that number. Where they have
+    /// other types than the microdata, both sides get a type that holds them all: a cast that can fail would print the value it failed on.
     pub(super) fn ledger(mut self, columns: &mut [InputColumn], roles: &Roles, kind: StateKind) -> Result<LogicalPlan> {
         let function = self.function;
         let (latest, numbers) = (kind.facts().labels, kind.facts().numbers);
@@ -234,8 +234,8 @@ impl Input {
         self.column(OWN_VALUE)
     }
 
-    /// Identifier, partners and seals of everybody with worlds. Where identifiers have another type than in the microdata, both sides get a
-    /// type that holds them all.
+    /// Reads identifier, partners and seals of everybody with worlds. Where identifiers have another type than in the
+    /// microdata, both sides get a type that holds them all.
     pub(super) fn worlds(self, columns: &mut [InputColumn], roles: &Roles) -> Result<LogicalPlan> {
         let function = self.function;
         let Some(id) = &roles.id else { return internal_err!("{function}: worlds without identifiers") };
@@ -377,7 +377,7 @@ impl Input {
         LogicalPlanBuilder::from(plan).project([values.clone().alias("from_value"), values.alias("to_value")])?.build()
     }
 
-    /// Attribute and value as texts, and share as a number.
+    /// Reads attribute and value as texts, and share as a number.
     ///
     /// # Errors
     /// When it has no such columns.
@@ -404,7 +404,7 @@ impl Input {
         self.project(columns)
     }
 
-    /// Attribute, leaf and the levels in order, as texts.
+    /// Reads attribute, leaf and the levels in order, as texts.
     pub(super) fn hierarchies(self) -> Result<LogicalPlan> {
         let names: Vec<&str> = self.plan.schema().fields().iter().map(|field| field.name().as_str()).collect();
         let level = |number: usize| format!("{LEVEL}{number}");

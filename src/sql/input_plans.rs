@@ -55,7 +55,7 @@ pub(super) async fn planned_if_given(
     }
 }
 
-/// What a query calls its tables and files.
+/// Lists the names that a query has for its tables and files.
 fn names(plan: &LogicalPlan) -> Result<Vec<String>> {
     let mut names = Vec::new();
     plan.apply_with_subqueries(|node| {

@@ -23,7 +23,7 @@ pub struct NamedFiles {
 }
 
 impl NamedFiles {
-    /// Around these catalogs.
+    /// Wraps these catalogs.
     pub fn new(catalogs: Arc<dyn CatalogProviderList>) -> Self {
         Self { catalogs }
     }
@@ -102,7 +102,7 @@ impl SchemaProvider for Schema {
     }
 }
 
-/// What to say of a table that is not there.
+/// Returns the error about a table that does not exist.
 pub(super) fn missing(schema: &dyn SchemaProvider, reference: &TableReference) -> DataFusionError {
     let name = reference.table();
     if looks_like_file(name) {
@@ -116,7 +116,7 @@ pub(super) fn missing(schema: &dyn SchemaProvider, reference: &TableReference) -
     plan_datafusion_err!("table '{reference}' not found{}", suggestion(name, names.iter().map(String::as_str)))
 }
 
-/// What to say of a file that is there all the same.
+/// Returns the error about a file that does exist.
 fn there_all_the_same(name: &str) -> Option<DataFusionError> {
     match std::fs::File::open(name) {
         Ok(file) if file.metadata().is_ok_and(|file| file.is_file()) => {

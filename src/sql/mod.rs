@@ -80,7 +80,7 @@ use crate::methods::{METHODS, Offered};
 use function::{FunctionPlanner, PlainFunction, RelationFunction};
 use session_tables::SessionFunction;
 
-/// Everything there is.
+/// Lists all functions.
 fn functions() -> Vec<Arc<dyn RelationFunction>> {
     let releases = METHODS
         .iter()
@@ -133,7 +133,7 @@ fn refuse_ranges(registry: &mut dyn FunctionRegistry) -> Result<()> {
     registry.register_function_rewrite(Arc::new(ranges::RefuseRanges))
 }
 
-/// What `STORED AS` can say. Whoever has Delta tables already keeps theirs.
+/// Adds the factories of the formats of `STORED AS`. Whoever has Delta tables already keeps theirs.
 fn add_factories(factories: &mut HashMap<String, Arc<dyn TableProviderFactory>>) {
     if let Some(parquet) = factories.get(lake::PARQUET) {
         let careful = lake::NotLoose(Arc::clone(parquet));

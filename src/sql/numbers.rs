@@ -17,30 +17,30 @@ pub(super) struct Number {
 }
 
 impl Number {
-    /// One that may be left out.
+    /// Declares a number that may be left out.
     pub(super) const fn optional(name: &'static str, above: f64, example: &'static str) -> Self {
         Self { parameter: Parameter::optional(name, Kind::Number, example), above, most: None, otherwise: None }
     }
 
-    /// With a number that holds if it is left out.
+    /// Sets the number that holds if it is left out.
     pub(super) const fn or(mut self, otherwise: f64) -> Self {
         self.parameter.default = Preset::Number(otherwise);
         self.otherwise = Some(otherwise);
         self
     }
 
-    /// With a greatest number.
+    /// Sets the greatest number.
     pub(super) const fn at_most(mut self, most: f64) -> Self {
         self.most = Some(most);
         self
     }
 
-    /// As declared in a signature.
+    /// Returns the number as declared in a signature.
     pub(super) const fn parameter(&'static self) -> Parameter {
         self.parameter
     }
 
-    /// What was given, if anything was.
+    /// Returns the number of a call, if it has one.
     ///
     /// # Errors
     /// When it is out of range.
@@ -60,7 +60,7 @@ impl Number {
         ))
     }
 
-    /// What was given, or else what holds then.
+    /// Returns the number of a call, or else the default.
     ///
     /// # Errors
     /// When it is out of range, or missing.

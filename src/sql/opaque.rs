@@ -41,12 +41,12 @@ impl Wanted<'_> {
     }
 }
 
-/// What a call makes of its inputs, or another table that is looked up by each query.
+/// Result of a call on its inputs, or another table that is looked up by each query.
 pub(super) trait Relation: Debug + Send + Sync + 'static {
     /// Returns the name of the function.
     fn function(&self) -> &str;
 
-    /// What the rows are, as in "a release".
+    /// Returns the noun for the rows, as in "a release".
     fn noun(&self) -> &'static str {
         "its result"
     }

@@ -20,13 +20,13 @@ pub struct AnonymizeOptions {
     pub quasi: Option<String>,
     /// Sensitive column
     pub sensitive: Option<String>,
-    /// Which period the snapshots are of that are inserted into publications whose values change by a law
+    /// Period of snapshots that are inserted into publications whose values change by a law
     pub period: Option<String>,
 }
 
 const NAMES: [&str; 4] = ["id", "quasi", "sensitive", "period"];
 
-/// `'age, zip'` as names.
+/// Splits `'age, zip'` into names.
 pub(super) fn split_names(text: &str) -> Vec<String> {
     text.split(',').map(|name| name.trim().to_owned()).filter(|name| !name.is_empty()).collect()
 }
@@ -48,7 +48,7 @@ impl ExtensionOptions for AnonymizeOptions {
         Box::new(self.clone())
     }
 
-    /// The key is without prefix; engines that ship settings as they are [listed](Self::entries) give it twice.
+    /// Sets a key without prefix; engines that ship settings as [listed](Self::entries) give it twice.
     fn set(&mut self, key: &str, value: &str) -> Result<()> {
         let bare = key.strip_prefix("anonymize.").unwrap_or(key);
         let setting = match bare {
@@ -68,7 +68,7 @@ impl ExtensionOptions for AnonymizeOptions {
         Ok(())
     }
 
-    /// With prefix, because `SHOW anonymize.id` looks for that.
+    /// Lists the settings with prefix, because `SHOW anonymize.id` looks for that.
     fn entries(&self) -> Vec<ConfigEntry> {
         let entry = |name: &str, value: &Option<String>, description: &'static str| ConfigEntry {
             key: format!("anonymize.{name}"),

@@ -21,7 +21,7 @@ pub(super) fn is_perturbed(columns: &[FieldRef]) -> bool {
     descriptions.any(|description| form(description) == Some(Form::Perturbed))
 }
 
-/// Everybody of a private release, beside their originals. Roles are names of columns that all have.
+/// Returns everybody of a private release, beside their originals. Roles are names of columns that all have.
 pub(super) fn table(
     p_match: f64,
     original: Input,

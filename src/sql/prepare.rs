@@ -114,7 +114,7 @@ pub(super) fn prepare(
     Ok(Prepared { microdata, previous, followed, hierarchies, updates, layout, composite })
 }
 
-/// A release that is drawn anew by every query was never published as this query will see it.
+/// Refuses a release that every query draws anew: it was never published as this query will see it.
 fn refuse_new_draws(relation: &Input) -> Result<()> {
     let drawn = |node: &LogicalPlan| -> Result<bool> {
         let LogicalPlan::TableScan(scan) = node else { return Ok(false) };

@@ -19,7 +19,7 @@ pub(super) struct Declared {
     pub quasi: Vec<String>,
     /// The sensitive column, or several.
     pub sensitive: Vec<String>,
-    /// Which values can become which.
+    /// Update relation of the sensitive values.
     pub updates: Option<LogicalPlan>,
     /// True if every value can become every other.
     pub any_update: bool,

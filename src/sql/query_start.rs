@@ -1,4 +1,4 @@
-//! When a query started, by which it is told from others: all of it sees one draw, and one release of a publication.
+//! Start of a query, by which it is told from others: all of it sees one draw, and one release of a publication.
 
 use datafusion::catalog::Session;
 use datafusion::common::Result;
@@ -10,13 +10,13 @@ use crate::exec::Seed;
 pub(super) struct QueryStart(i64);
 
 impl QueryStart {
-    /// Of the query that is being planned; `None` if the session does not say.
+    /// Returns the start of the query that is being planned; `None` if the session does not say.
     pub(super) fn of(session: &dyn Session) -> Option<Self> {
         let start = session.execution_props().query_execution_start_time;
         start.and_then(|start| start.timestamp_nanos_opt()).map(Self::at)
     }
 
-    /// Of a query that started then, in nanoseconds since 1970.
+    /// Makes the start of a query in nanoseconds since 1970.
     pub(super) fn at(nanoseconds: i64) -> Self {
         Self(nanoseconds)
     }

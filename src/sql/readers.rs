@@ -36,7 +36,7 @@ use crate::release::{COMMITMENTS, COUNTERFEIT_MARK, Description, GROUP_ROLES, LA
 #[cfg(feature = "publication")]
 use crate::risk::Check;
 
-/// What readers call.
+/// Lists the functions that readers call.
 fn functions() -> Vec<Arc<dyn RelationFunction>> {
     let mut functions: Vec<Arc<dyn RelationFunction>> =
         vec![Arc::new(estimate::EstimatedFunction), Arc::new(FlatFunction)];

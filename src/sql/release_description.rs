@@ -1,5 +1,5 @@
-//! What a release says of itself, found where it is: in the schema of a table, or, as DataFusion drops it when it reads Parquet,
-//! in the footers of the files.
+//! Descriptions that releases give of themselves. They are in the schema of a table, or, as DataFusion drops it
+//! when it reads Parquet, in the footers of the files.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -119,7 +119,7 @@ fn of_table(function: &str, scan: &TableScan, session: &SessionState) -> Result<
     Ok(Described { fields, without_null: complete, by_person: false })
 }
 
-/// What all files say alike; `None` if they are not of a release.
+/// Returns the description that all files share; `None` if they are not of a release.
 fn one_release(function: &str, footers: &[Footer]) -> Result<Option<(Schema, BTreeSet<String>)>> {
     let of = |file: &Footer| {
         let fields = file.schema.fields().iter();

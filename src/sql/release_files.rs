@@ -54,7 +54,7 @@ impl FileFormatFactory for ReleaseFiles {
     }
 }
 
-/// What DataFusion makes, which reads columns otherwise.
+/// DataFusion's format, which reads columns otherwise.
 #[derive(Debug)]
 struct Releases(Arc<dyn FileFormat>);
 

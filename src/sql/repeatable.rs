@@ -1,4 +1,4 @@
-//! Whether a relation is the same table whenever it is read: a release is of one table, and a query may read it several times.
+//! Check that a relation is the same table whenever it is read: a release is of one table, and a query may read it several times.
 
 use std::borrow::Cow;
 
@@ -73,7 +73,7 @@ pub(super) fn check_choices(function: &str, subject: &str, plan: &LogicalPlan, u
     Ok(())
 }
 
-/// Columns, and what they are called before projections rename them.
+/// Returns the names that columns have before projections rename them.
 fn renamed(plan: &LogicalPlan, names: &[String]) -> Result<Vec<String>> {
     let mut names = names.to_vec();
     plan.apply(|node| {

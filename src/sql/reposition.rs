@@ -42,12 +42,12 @@ const WINDOW: Parameter =
 const EVERY: Parameter = Parameter::optional("every", Kind::Length, "INTERVAL '1 day'")
     .otherwise("1 day, or 1")
     .says("length of a snapshot");
-/// How the cost of a move grows with its length.
+/// Growth of the cost of a move with its length.
 static MOVE_COST: Choice<MoveCost, 2> =
     Choice::new("move_cost", [("linear", MoveCost::Linear), ("quadratic", MoveCost::Quadratic)], "'quadratic'");
 const MOVE_FACTOR: Parameter =
     Parameter::optional("move_factor", Kind::Number, "1.0").otherwise("1").says("times this");
-/// What becomes of late rows.
+/// Treatment of late rows.
 pub(super) static LATE: Choice<Late, 2> =
     Choice::new("late", [("refuse", Late::Refuse), ("suppress", Late::Suppress)], "'suppress'");
 const FINISH: Parameter = Parameter::flag("finish").says("true publishes the last window, too");
@@ -82,7 +82,7 @@ static SIGNATURE: FunctionSignature = FunctionSignature {
 #[cfg(feature = "publication")]
 pub(super) const INNER: &str = "inner";
 
-/// What a publication takes. It knows the window, and draws its own randomness.
+/// Signature of the arguments that a publication takes. It knows the window, and draws its own randomness.
 #[cfg(feature = "publication")]
 pub(super) static PUBLISHED: FunctionSignature = FunctionSignature {
     name: REPOSITION,
@@ -190,7 +190,7 @@ fn check_columns(input: &Input, time: &str, sensitive: &str, view: View) -> Resu
     Ok(())
 }
 
-/// How the times of a column are cut.
+/// Returns the clock that cuts the times of a column.
 pub(super) fn clock(arguments: &Arguments, name: &str, data_type: &DataType) -> Result<Clock> {
     let function = SIGNATURE.name;
     let every = arguments.length("every");
@@ -302,7 +302,7 @@ struct RepositionedTable {
 }
 
 impl RepositionedTable {
-    /// All uses of the table in one query see one draw; another query draws anew.
+    /// Returns the seed of a query: all uses of the table in it see one draw, another query draws anew.
     fn seed(&self, session: &dyn Session) -> Result<Seed> {
         match self.fixed {
             true => Ok(self.job.seed.clone()),

@@ -1,4 +1,4 @@
-//! Which columns have which role: from the arguments, else from the columns' metadata, else from the session's settings.
+//! Roles of columns: from the arguments, else from the columns' metadata, else from the session's settings.
 
 use std::collections::HashSet;
 

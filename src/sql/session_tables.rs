@@ -73,7 +73,7 @@ pub(super) fn session(context: &dyn ContextProvider) -> Result<SessionState> {
     }
 }
 
-/// DataFusion's own kind of session.
+/// Returns DataFusion's own kind of session.
 pub(super) fn session_state(session: &dyn Session) -> Result<&SessionState> {
     session.as_any().downcast_ref::<SessionState>().ok_or_else(|| {
         exec_datafusion_err!(

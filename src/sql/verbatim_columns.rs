@@ -51,7 +51,7 @@ pub(super) fn as_written(
     }
 }
 
-/// The same plan over texts; `None` if it reads no such file, or does more than select columns of it, filter by others and append.
+/// Returns the same plan over texts; `None` if it reads no such file, or does more than select columns of it, filter by others and append.
 fn texts(
     plan: &LogicalPlan,
     numbers: &[&str],
@@ -105,7 +105,7 @@ fn is_unchanged(expr: &Expr, plan: &LogicalPlan, below: &LogicalPlan) -> bool {
     })
 }
 
-/// The scan of a CSV file as texts, but for these columns.
+/// Scans a CSV file as texts, but for these columns.
 fn of_file(
     scan: &TableScan,
     numbers: &[&str],

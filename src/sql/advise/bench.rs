@@ -18,7 +18,7 @@ use crate::sql::register_all;
 /// The column that counts rows where there is no identifier.
 const ROW: &str = "anonymize_row";
 
-/// How often people are divided into those of a first and those of a second release.
+/// Number of divisions of the people into those of a first and those of a second release.
 pub(super) const DIVISIONS: usize = 3;
 
 /// A session with the tables `people` (all that is measured, in random order), and of each division, by its number, `before0` (two thirds of them),
@@ -53,7 +53,7 @@ impl Bench {
         Ok(Self { context, rows, columns, seed: seed.clone() })
     }
 
-    /// How many people there are.
+    /// Returns the number of people.
     pub(super) fn rows(&self) -> usize {
         self.rows
     }
@@ -81,7 +81,7 @@ impl Bench {
         Ok(concat_batches(&schema, &frame.collect().await?)?)
     }
 
-    /// `, seed => '..'` for something that is done. Nobody sees this statement.
+    /// Returns `, seed => '..'` for one step. Nobody sees this statement.
     pub(super) fn seed(&self, occasion: u64) -> String {
         let bytes = self.seed.on_occasion(occasion).bytes();
         let text: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
@@ -101,7 +101,7 @@ fn numbered(people: &RecordBatch) -> Result<RecordBatch> {
     Ok(RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)?)
 }
 
-/// What the columns are.
+/// Roles of the table's columns.
 #[derive(Debug)]
 pub(super) struct TableRoles {
     /// A column of identifiers, or one that counts rows.
@@ -186,7 +186,7 @@ impl TableRoles {
         Ok(Self { id, has_id, quasi: given.quasi, sensitive: given.sensitive, exact, largest })
     }
 
-    /// `id => .., quasi => (..), sensitive => ..`, as calls have them.
+    /// Returns `id => .., quasi => (..), sensitive => ..`, as calls have them.
     pub(super) fn roles(&self) -> String {
         let id = if self.has_id { format!("{}, ", self.named_id()) } else { String::new() };
         format!("{id}{}", self.others())
@@ -220,7 +220,7 @@ fn profile(given: &Given) -> String {
     format!("SELECT columns, role, why, unique_share FROM {call}) WHERE kind = 'column'")
 }
 
-/// Nothing can be recommended for a table in which rows are not people.
+/// Returns the error about a table in which rows are not people, for which nothing can be recommended.
 fn several_rows(id: &str, columns: &[String]) -> DataFusionError {
     refusal!(
         NAME,
@@ -237,7 +237,7 @@ fn one_row(id: &str, columns: &[String]) -> String {
     format!("group by it, or keep one row of each in the place of the table, {}", one_row_each(&columns))
 }
 
-/// A name as SQL has it: in quotes where it needs them.
+/// Returns a name as SQL has it: in quotes where it needs them.
 pub(in crate::sql) fn quoted(name: &str) -> String {
     let plain = name.starts_with(|c: char| c.is_ascii_lowercase() || c == '_')
         && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');

@@ -1,4 +1,4 @@
-//! What is recommended: the most protection whose price is acceptable.
+//! Choice of the recommendation: the most protection whose price is acceptable.
 
 use super::bench::TableRoles;
 use super::measure::Measured;
@@ -7,7 +7,7 @@ use super::settings::Tried;
 /// The share of counterfeits in a second release that is acceptable. It is one of a great change: half the people are new.
 const COUNTERFEITS: f64 = 0.1;
 
-/// For each setting why it is recommended, if it is. `error` is the acceptable median error of counts.
+/// Returns for each setting the reason why it is recommended, if it is. `error` is the acceptable median error of counts.
 pub(super) fn recommend(measured: &[Measured], people: &TableRoles, error: f64, rows: usize) -> Vec<Option<String>> {
     let mut recommended = vec![None; measured.len()];
     // Where rows are not known to be people, no bound of any method is known to hold.
@@ -77,8 +77,8 @@ pub(super) fn recommend(measured: &[Measured], people: &TableRoles, error: f64, 
     recommended
 }
 
-/// Of some settings the one with the largest value that is acceptable, of several the one with the least error; else that with the least
-/// error. And whether it is acceptable.
+/// Finds the setting with the largest acceptable value, of several the one with the least error. Without an
+/// acceptable one, finds that with the least error. And whether it is acceptable.
 fn best(measured: &[Measured], of: impl Fn(&Measured) -> bool, error: f64, second: usize) -> Option<(usize, bool)> {
     let few = |count: usize| count as f64 <= COUNTERFEITS * second as f64;
     let candidates = measured.iter().enumerate().filter(|(_, row)| of(row));

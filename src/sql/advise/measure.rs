@@ -6,11 +6,11 @@ use super::bench::{Bench, DIVISIONS, TableRoles, quoted};
 use super::settings::Setting;
 use crate::error::AnonymizeError;
 
-/// Why nothing is recommended of a table without an identifier.
+/// Reason why nothing is recommended of a table without an identifier.
 const WITHOUT_ID: &str = "no column is known to identify people, so every row was taken for a person, and nothing is recommended: name the \
      identifier with id => patient_id (what is published again needs an identifier that stays from release to release)";
 
-/// What a setting costs.
+/// Price of a setting.
 #[derive(Debug)]
 pub(super) struct Measured {
     pub setting: Setting,
@@ -22,7 +22,7 @@ pub(super) struct Measured {
     pub counterfeits: Option<usize>,
     /// Of those who are in two releases that know nothing of each other: for what share only one sensitive value is left.
     pub at_risk: Option<f64>,
-    /// Why something was not measured.
+    /// Reason why something was not measured.
     pub note: Option<String>,
 }
 

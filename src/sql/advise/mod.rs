@@ -140,7 +140,7 @@ fn declared(input: &Input, role: Role, setting: Option<&str>) -> Vec<String> {
     names
 }
 
-/// What the table is called, if it has a name.
+/// Returns the name of the table, if it has one.
 fn table_name(plan: &LogicalPlan) -> String {
     match plan {
         LogicalPlan::SubqueryAlias(alias) => match table_name(&alias.input) {
@@ -196,7 +196,7 @@ impl Computation for Advice {
         format!("rows={}, queries={}, error={}", self.rows, self.queries, self.error)
     }
 
-    /// One row per method and setting. Shares and errors are 0 to 1; what was not measured is NULL, and `note` says why.
+    /// Returns the schema of a row per method and setting. Shares and errors are 0 to 1; what was not measured is NULL, and `note` says why.
     fn schema(&self) -> SchemaRef {
         let field = |name: &str, data_type: DataType| Field::new(name, data_type, true);
         Arc::new(Schema::new(vec![

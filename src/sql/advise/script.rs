@@ -6,7 +6,7 @@ use super::bench::{TableRoles, quoted};
 use super::settings::Setting;
 use crate::microdata::sql_type;
 
-/// What to run for a setting that is recommended.
+/// Returns the statements to run for a setting that is recommended.
 pub(super) fn script(setting: &Setting, table: &str, people: &TableRoles, schema: &Schema) -> String {
     let call = setting.call(table, &people.roles(), "");
     match setting.method.has_memory() {

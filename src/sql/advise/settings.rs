@@ -15,7 +15,7 @@ pub(super) struct Tried {
 }
 
 impl Tried {
-    /// Those whose next release knows of this one are first, then those that publish quasi-identifiers as they are.
+    /// Lists all: first those with memory of this release, then those with exact quasi-identifiers.
     fn all() -> Vec<Self> {
         let of = |method: &'static Registered| method.trials.iter().map(move |trial| Self { method, trial, number: 0 });
         let mut all: Vec<Self> = METHODS.iter().flat_map(of).collect();
@@ -35,7 +35,7 @@ impl Tried {
         self.method.signature.name
     }
 
-    /// What is varied.
+    /// Returns the parameter that is varied.
     pub(super) fn parameter(self) -> &'static str {
         self.trial.parameter
     }
@@ -67,7 +67,7 @@ impl PartialEq for Tried {
     }
 }
 
-/// What parameters are tried.
+/// Values of parameters that are tried.
 const VALUES: [usize; 8] = [2, 3, 4, 5, 7, 10, 15, 20];
 
 /// A method with its parameter.
@@ -77,8 +77,8 @@ pub(super) struct Setting {
     pub value: usize,
 }
 
-/// Everything that is tried on so many rows. What the most frequent sensitive value rules out is left out, but for the least setting,
-/// which is there to say so.
+/// Lists the settings that are tried on so many rows. What the most frequent sensitive value rules out is left out,
+/// but for the least setting, which is there to say so.
 pub(super) fn settings(people: &TableRoles, rows: usize) -> Vec<Setting> {
     let possible = |method: Tried, value: usize| {
         value == VALUES[0] || value <= if method.trial.by_values { people.largest } else { rows }

@@ -21,7 +21,7 @@ use crate::microdata::{field_of_parts, name_of_parts};
 use crate::release::{View, reserved_names};
 use text::{COMPOSITE, Compose, Part};
 
-/// `composite` and `composite_part`, for whoever puts values together in a query.
+/// Returns `composite` and `composite_part`, for queries that put values together.
 pub(super) fn functions() -> [Arc<ScalarUDF>; 2] {
     [Arc::new(ScalarUDF::new_from_impl(Compose::default())), Arc::new(ScalarUDF::new_from_impl(Part::default()))]
 }
@@ -29,7 +29,7 @@ pub(super) fn functions() -> [Arc<ScalarUDF>; 2] {
 /// Columns that are one value.
 #[derive(Debug, Clone)]
 pub(super) struct Composite {
-    /// What the value is called below.
+    /// Name of the value below.
     pub name: String,
     /// The columns, with the types that they are published with.
     parts: Vec<FieldRef>,
@@ -65,7 +65,7 @@ impl Composite {
         Ok(Self { name: name_of_parts(columns), parts })
     }
 
-    /// What to do where the release cannot be taken apart.
+    /// Returns the advice for a release that cannot be taken apart.
     pub(super) fn way_out(&self) -> String {
         way_out(&self.parts.iter().map(|part| part.name().clone()).collect::<Vec<_>>())
     }
@@ -98,7 +98,7 @@ impl Input {
     }
 }
 
-/// One value of columns of a plan, as the expression that makes it.
+/// Returns the expression that makes one value of columns of a plan.
 pub(super) fn composed_columns(
     parts: &[FieldRef],
     columns: Vec<Arc<dyn PhysicalExpr>>,
@@ -115,7 +115,7 @@ fn with_column(plan: LogicalPlan, value: Expr) -> Result<LogicalPlan> {
     LogicalPlanBuilder::from(plan).project(columns)?.build()
 }
 
-/// What to do where only one sensitive column can be.
+/// Returns the advice for a call that takes one sensitive column only.
 pub(super) fn way_out(columns: &[String]) -> String {
     let (all, name) = (columns.join(", "), columns.join("_"));
     format!("choose one, or make one of them: (SELECT *, {COMPOSITE}({all}) AS {name} FROM ..), sensitive => {name}")

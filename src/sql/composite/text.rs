@@ -23,7 +23,7 @@ const COMPOSITE_PART: &str = "composite_part";
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(super) struct Compose {
     signature: Signature,
-    /// What the value says of itself: what it was made of, if it is published as that.
+    /// Description of the value by its parts, if it is published as that.
     field: Option<FieldRef>,
 }
 
@@ -34,7 +34,7 @@ impl Default for Compose {
 }
 
 impl Compose {
-    /// Of columns that are published as these.
+    /// Composes columns that are published as these.
     pub(super) fn of(parts: &[FieldRef]) -> Self {
         Self { field: Some(Arc::new(field_of_parts(parts))), ..Self::default() }
     }

@@ -1,4 +1,4 @@
-//! One aggregate over the original table as an aggregate over the rows of a release.
+//! Translation of one aggregate over the original table into one over the rows of a release.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ use crate::estimate::{
 };
 use crate::release::GROUP_SIZE;
 
-/// What is asked: an aggregate over the topmost node of a chain.
+/// Query for an aggregate over the topmost node of a chain.
 pub(super) struct AggregateQuery<'a> {
     pub chain: Chain,
     pub groups: &'a [Expr],
@@ -114,8 +114,8 @@ impl AggregateQuery<'_> {
     }
 }
 
-/// What is summed up as columns of their own, as far as it asks for lists of values: in a cluster these are joined, which DataFusion does below
-/// projections, and not below aggregates.
+/// Projects sums that ask for lists of values into columns of their own. In a cluster the lists are joined, which
+/// DataFusion does below projections, and not below aggregates.
 fn below_sums(plan: LogicalPlan, mut sums: Vec<Expr>) -> Result<(LogicalPlan, Vec<Expr>)> {
     let mut columns: Vec<Expr> = plan.schema().columns().into_iter().map(Expr::Column).collect();
     let there = columns.len();
@@ -160,7 +160,7 @@ struct ReleaseRows<'a> {
     chain: &'a Chain,
     spread: &'a BTreeSet<String>,
     named: NamedTexts,
-    /// How much of a person each row is.
+    /// Weight of each row, in people.
     weight: Expr,
 }
 
@@ -177,7 +177,7 @@ impl ReleaseRows<'_> {
         }
     }
 
-    /// One row per value of the columns that are grouped by, each with its share.
+    /// Spreads each row over the values of the columns that are grouped by, each with its share.
     fn spread(&mut self, mut plan: LogicalPlan) -> Result<LogicalPlan> {
         let source = &self.chain.source;
         for name in self.spread {
@@ -253,7 +253,7 @@ impl ReleaseRows<'_> {
         Ok(exact.data)
     }
 
-    /// What a sum of products amounts to for a row.
+    /// Returns the value of a sum of products for a row.
     fn expectation(&self, polynomial: &Polynomial) -> Result<Expr> {
         if polynomial.is_one() {
             return Ok(self.weight.clone());
@@ -391,7 +391,7 @@ impl Sums<'_> {
         value.times(value)
     }
 
-    /// What a count is at least and at most.
+    /// Returns the least and the greatest value of a count.
     fn bounds(&mut self, rows: &Polynomial) -> Result<Bounds> {
         let (share, real) = (self.rows.expectation(rows)?, self.rows.chain.source.is_real()?);
         let possible = share.clone().gt(lit(0.0));
@@ -417,7 +417,7 @@ impl Sums<'_> {
         significant(variance, squares)
     }
 
-    /// Standard error of a mean, times the count: to first order that of the sum of the differences from the mean.
+    /// Returns the standard error of a mean, times the count. To first order this is the error of the sum of the differences from the mean.
     fn error_of_mean(&mut self, rows: &Polynomial, value: &Polynomial, mean: Expr) -> Result<Expr> {
         let square = self.square(value)?;
         let [one, sum, squares] = [rows, value, &square].map(|polynomial| self.rows.expectation(polynomial));
@@ -439,7 +439,7 @@ fn significant(variance: Expr, squares: Expr) -> Result<Expr> {
         .otherwise(lit(ScalarValue::Float64(None)))
 }
 
-/// Values of one row that fall into one group exclude each other, and are not independent.
+/// Refuses errors of values of one row in one group, which exclude each other and are not independent.
 fn refuse_errors_of(group: &Expr, translator: &Translator<'_>, aggregates: &[Expr]) -> Result<()> {
     let is_error = |aggregate: &Expr| match aggregate.clone().unalias() {
         Expr::AggregateFunction(function) => ERRORS.contains(&function.func.name()),

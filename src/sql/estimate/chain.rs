@@ -20,7 +20,7 @@ pub(super) struct Chain {
     pub source: Arc<Source>,
     /// The original table.
     pub schema: DFSchema,
-    /// What all rows fulfil.
+    /// Conditions that all rows fulfil.
     pub conditions: Vec<Expr>,
     /// The columns of the topmost node.
     columns: Vec<Expr>,
@@ -29,7 +29,7 @@ pub(super) struct Chain {
 }
 
 impl Chain {
-    /// `None` if the nodes below do not form such a chain.
+    /// Collects the nodes below; `None` if they do not form such a chain.
     pub(super) fn below(plan: &LogicalPlan, sources: &mut Sources) -> Result<Option<Self>> {
         Ok(match plan {
             LogicalPlan::TableScan(scan) => Self::of_table(scan, sources)?,
@@ -98,7 +98,7 @@ impl Chain {
     }
 }
 
-/// A subquery that looks at single rows of the table.
+/// Refuses a subquery that looks at single rows of the table.
 fn refuse_correlated(expr: &Expr) -> Result<()> {
     let mut correlated = false;
     expr.apply(|expr| {

@@ -19,7 +19,7 @@ pub(super) const SUM_STDDEV: &str = "sum_stddev";
 pub(super) const AVG_STDDEV: &str = "avg_stddev";
 /// Between which numbers a COUNT lies, with a probability.
 pub(super) const COUNT_INTERVAL: &str = "count_interval";
-/// What says how far off an estimate can be.
+/// Functions that say how far off an estimate can be.
 pub(super) const ERRORS: [&str; 4] = [COUNT_STDDEV, SUM_STDDEV, AVG_STDDEV, COUNT_INTERVAL];
 
 /// Returns all of them.

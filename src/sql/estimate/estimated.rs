@@ -84,7 +84,7 @@ pub(super) fn source_of(function: &'static str, arguments: &mut Arguments) -> Re
     Ok((Source { release, released, hierarchies, prior, without_null, distribution, intact }, by_person))
 }
 
-/// What is known of the distributions of attributes.
+/// Returns the known distributions of attributes.
 ///
 /// # Errors
 /// When it lacks a column, or values are to be spread evenly all the same.
@@ -140,7 +140,7 @@ impl Relation for EstimatedTable {
     }
 }
 
-/// Why rows cannot be read.
+/// Reason why rows cannot be read.
 pub(super) const ROWS: &str = "the original rows are not in a release, so only aggregates over them can be estimated; \
                                ask for COUNT, SUM or AVG, for example SELECT disease, count(*) .. GROUP BY disease, or read the \
                                released rows themselves";

@@ -23,7 +23,7 @@ const OF_SHARES: f64 = 0.33;
 const OF_VALUES: f64 = 0.6;
 /// The quantile of the normal distribution that belongs to it.
 const AT: f64 = 1.959_963_985;
-/// What is lost in rounding.
+/// Loss in rounding.
 const ROUNDING: f64 = 1e-6;
 
 /// Sums over rows.
@@ -36,7 +36,7 @@ pub(super) struct Bounds {
     pub possible: Expr,
     /// The variance if each row is in the answer by itself.
     pub variance: Expr,
-    /// That of which of the rows that can fulfil the conditions are counterfeits.
+    /// The variance by which of the possible rows are counterfeits.
     pub of_counterfeits: Expr,
     /// True if quasi-identifiers are exact, and the sensitive value is one of its group's.
     pub by_group: bool,
@@ -87,7 +87,7 @@ pub(super) fn confidence(expr: &Expr) -> Result<f64> {
     }
 }
 
-/// How many standard deviations to both sides hold this part of a normal distribution.
+/// Returns the number of standard deviations to both sides that hold this part of a normal distribution.
 fn quantile(probability: f64) -> f64 {
     let density = |x: f64| (-x * x / 2.0).exp() * (2.0 / std::f64::consts::PI).sqrt();
     // Simpson's rule.

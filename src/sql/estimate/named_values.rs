@@ -14,7 +14,7 @@ use super::chain::Chain;
 pub(super) struct NamedTexts(BTreeMap<String, BTreeSet<String>>);
 
 impl NamedTexts {
-    /// Of a whole query, so that a column has the same values in all parts of it. `groups` are in terms of the table, `aggregates` are not.
+    /// Collects the values of a whole query, so that a column has the same values in all parts of it. `groups` are in terms of the table, `aggregates` are not.
     ///
     /// # Errors
     /// When an aggregate is of something that the table does not have.
@@ -32,7 +32,7 @@ impl NamedTexts {
         Ok(named)
     }
 
-    /// Those of a column.
+    /// Returns the values of a column.
     pub(super) fn of_column(&self, column: &str) -> impl Iterator<Item = &String> {
         self.0.get(column).into_iter().flatten()
     }
@@ -63,7 +63,7 @@ impl NamedTexts {
     }
 }
 
-/// Kinds of text are cast into each other.
+/// Removes casts between kinds of text.
 fn without_cast(expr: &Expr) -> &Expr {
     match expr {
         Expr::Cast(cast) => &cast.expr,

@@ -24,21 +24,21 @@ use crate::sql::numbers::Number;
 use crate::sql::options::AnonymizeOptions;
 use crate::sql::signature::{FunctionSignature, Kind, Parameter};
 
-/// How accurate estimates from a release are.
+/// Function that measures how accurate estimates from a release are.
 #[derive(Debug)]
 pub(in crate::sql) struct QueryAccuracyFunction;
 
-/// How many queries.
+/// Number of queries.
 const QUERIES: Parameter =
     Parameter::optional("queries", Kind::Integer, "10000").at_least(1).or(10_000).at_most(100_000_000).says("how many");
 /// The share of the table that a query would select if values were uniform.
 static SELECTIVITY: Number = Number::optional("selectivity", 0.0, "0.1").or(0.1).at_most(1.0);
-/// How many quasi-identifiers have a range.
+/// Number of quasi-identifiers that have a range.
 const PREDICATES: Parameter = Parameter::optional("predicates", Kind::Integer, "4")
     .at_least(1)
     .otherwise("all")
     .says("how many quasi-identifiers have a range");
-/// What queries ask for.
+/// Aggregate that queries ask for.
 static AGGREGATE: Choice<Aggregate, 3> = Choice::new(
     "aggregate",
     [("count", Aggregate::Count), ("sum", Aggregate::Sum), ("avg", Aggregate::Avg)],

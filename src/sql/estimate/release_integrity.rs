@@ -29,8 +29,8 @@ use crate::sql::opaque::OpaqueTable;
 /// Name of the table in the query that looks at it.
 pub(in crate::sql) const ROWS_OF_GROUPS: &str = "rows_of_groups";
 
-/// What the table must hold that a query over a release selects columns and rows of: it is true, or fails. `None` if there is nothing to
-/// compare, or a method makes the rows as they are read, which checks its groups itself.
+/// Returns a condition on the table that a query reads, for the selection of columns and rows: it is true, or fails.
+/// `None` if there is nothing to compare, or a method makes the rows as they are read, which checks its groups itself.
 pub(super) fn intact(function: &'static str, release: &LogicalPlan) -> Result<Option<Expr>> {
     const NAME: &str = ROWS_OF_GROUPS;
     let Some(table) = table_of(release) else { return Ok(None) };

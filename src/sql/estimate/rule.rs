@@ -63,7 +63,7 @@ fn answered(node: LogicalPlan, sources: &mut Sources) -> Result<LogicalPlan> {
     node.recompute_schema()
 }
 
-/// Whatever still reads such a table wants its rows. `above` is the nearest node that matters.
+/// Refuses a plan that still reads the rows of such a table. `above` is the nearest node that matters.
 fn refuse_rows(plan: &LogicalPlan, above: Option<&LogicalPlan>) -> Result<()> {
     if is_estimated(plan) {
         return Err(refusal!(ESTIMATE, "{}", reason(above)));

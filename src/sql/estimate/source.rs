@@ -1,4 +1,4 @@
-//! What an estimate is made from: the rows of a release.
+//! Source of an estimate: the rows of a release.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -21,15 +21,15 @@ pub(super) struct Source {
     /// The rows of the release. Its fields may lack the metadata that `released` was read from.
     pub release: LogicalPlan,
     pub released: Released,
-    /// Those that the release was made with: attribute, leaf and levels.
+    /// Hierarchies that the release was made with: attribute, leaf and levels.
     pub hierarchies: Option<LogicalPlan>,
     /// Columns of which it is known that no interval has NULL in it.
     pub without_null: BTreeSet<String>,
     /// Shares of the values of attributes, from elsewhere: attribute, value, share.
     pub prior: Option<LogicalPlan>,
-    /// How values are spread over intervals.
+    /// Distribution of values over intervals.
     pub distribution: Distribution,
-    /// What must hold for the release to be there once; fails if it does not.
+    /// Condition that the table is one release; fails if it is not.
     pub intact: Option<Expr>,
 }
 
@@ -60,7 +60,7 @@ impl Source {
         Arc::new(Axis::new(column))
     }
 
-    /// How a row tells of a column, and the arguments that say it.
+    /// Returns the form in which a row tells of a column, and the arguments that say it.
     pub(super) fn known(&self, column: &OriginalColumn) -> Result<(Known, Vec<Expr>)> {
         let released = self.released_column(column.name())?;
         let (nodes, nulls) = match column.form {
@@ -105,8 +105,8 @@ impl Source {
             && (self.has_people_at_ends(column) || self.prior.is_some())
     }
 
-    /// The ends of all intervals as a list: each with the number of rows that have it as one of two ends, of those that have it as both,
-    /// the sum of the people in the groups of the latter, and its share if that is said elsewhere.
+    /// Returns the ends of all intervals as a list: each with the number of rows that have it as one of two ends, of those
+    /// that have it as both, the sum of the people in the groups of the latter, and its share if that is said elsewhere.
     fn ends(&self, of: &OriginalColumn, lo: &Expr, hi: &Expr, people: &Expr) -> Result<Expr> {
         let column = |name: &str| Expr::Column(Column::from_name(name));
         if self.prior.is_some() {
@@ -175,7 +175,7 @@ impl Source {
         given.build().map(Some)
     }
 
-    /// What the values of a column are where the interval does not tell: of categories a list, of others the least.
+    /// Returns the values of a column that the interval does not tell: a list of categories, else the least.
     fn values(&self, column: &OriginalColumn, lo: &Expr, hi: &Expr) -> Result<Expr> {
         let none = lit(ScalarValue::Null);
         let unlisted = |data_type: &DataType| column.order().is_none() && *data_type != DataType::Boolean;

@@ -1,4 +1,4 @@
-//! What a statement estimates from: the release that a table of estimates was made of, or the newest one of a publication.
+//! Sources of a statement's estimates: the release that a table of estimates was made of, or the newest one of a publication.
 
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ pub(super) struct Sources {
 }
 
 impl Sources {
-    /// That of a table; `None` if its rows can be read.
+    /// Returns the source of a table; `None` if its rows can be read.
     ///
     /// # Errors
     /// When no estimates can be made from the releases of a publication.
@@ -93,7 +93,7 @@ pub(super) fn refuse_publication(function: &str, release: &LogicalPlan) -> Resul
     }
 }
 
-/// Without publications there are none.
+/// Refuses nothing: without the feature there are no publications.
 #[cfg(not(feature = "publication"))]
 #[expect(clippy::unnecessary_wraps, reason = "that of the feature fails")]
 pub(super) fn refuse_publication(_function: &str, _release: &LogicalPlan) -> Result<()> {

@@ -190,7 +190,7 @@ mod tests {
         assert!(third.field(1).metadata().is_empty(), "what is published says nothing of it");
     }
 
-    /// As DataFusion's UNION makes one table of two.
+    /// Checks that a table of several releases says all or nothing, as in DataFusion's UNION of two tables.
     #[test]
     fn tables_of_several_releases_say_all_or_nothing() {
         let first = private_view("a", &Followed::default());

@@ -144,7 +144,7 @@ impl DeltaFactory {
     }
 }
 
-/// What is wrong with its location is about the table.
+/// Turns an error about a location into one about the table.
 #[cfg(feature = "publication")]
 fn of_table(error: DataFusionError) -> DataFusionError {
     match AnonymizeError::of(&error) {

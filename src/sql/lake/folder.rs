@@ -21,7 +21,7 @@ use crate::sql::block_on_io::block_on_io;
 /// The folder that makes a folder a Delta table.
 const LOG: &str = "_delta_log";
 
-/// How a location stands to a Delta table.
+/// Relation of a location to a Delta table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Found {
     /// The folder of the table.

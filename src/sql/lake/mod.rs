@@ -24,13 +24,13 @@ pub(super) use folder::refuse_loose;
 #[cfg(feature = "publication")]
 pub(super) use folder::refuse_loose_files;
 
-/// As DataFusion looks up the factory of Delta tables.
+/// Name by which DataFusion looks up the factory of Delta tables.
 #[cfg(feature = "publication")]
 pub(super) const DELTA_TABLE: &str = "DELTATABLE";
-/// As it looks up that of Parquet files.
+/// Name by which it looks up that of Parquet files.
 pub(super) const PARQUET: &str = "PARQUET";
 
-/// [`SessionContext::enable_url_table`] for sessions with Delta tables: `FROM 'lake/people/'` reads the newest version of a
+/// Enables [`SessionContext::enable_url_table`] with Delta tables: `FROM 'lake/people/'` reads the newest version of a
 /// Delta table where there is one, and files as ever elsewhere. Without the feature `publication` Delta tables are refused.
 #[must_use]
 pub fn enable_url_table(context: SessionContext) -> SessionContext {

@@ -21,7 +21,7 @@ use crate::sql::opaque::{Relation, Wanted};
 pub(super) struct NewestVersion {
     location: Url,
     runtime: Arc<RuntimeEnv>,
-    /// As it was when the table was named.
+    /// The version of the time when the table was named.
     first: Arc<dyn TableProvider>,
 }
 

@@ -32,7 +32,7 @@ use crate::sql::reposition::{LATE, clock, parameters};
 use crate::sql::roles::{roles, sensitive_columns};
 use crate::sql::signature::suggestion;
 
-/// As DataFusion looks it up.
+/// Name by which DataFusion looks it up.
 pub(in crate::sql) const FILE_TYPE: &str = "PUBLICATION";
 
 /// Makes publications.
@@ -217,7 +217,7 @@ impl PublicationFactory {
     }
 }
 
-/// The columns as the newest release has them, and those that it has not as they are declared; of which release they are, none says.
+/// Returns the declared columns, as the newest release has them where it has them. None says of which release it is.
 fn as_published(declared: &Schema, newest: &Schema) -> Schema {
     let published = |field: &FieldRef| newest.fields().find(field.name()).map(|(_, known)| known);
     // Which columns have hierarchies is known of all columns or of none.
@@ -234,7 +234,7 @@ fn as_published(declared: &Schema, newest: &Schema) -> Schema {
     Schema::new(declared.fields().iter().map(known).collect::<Vec<_>>())
 }
 
-/// What a publication has no use for.
+/// Refuses clauses that a publication has no use for.
 fn refuse_clauses(command: &CreateExternalTable) -> Result<()> {
     let clauses = [
         (!command.table_partition_cols.is_empty(), "PARTITIONED BY", "the rows of a release are in random order"),
@@ -347,7 +347,7 @@ fn with_value(table: &SchemaRef, parts: &[FieldRef]) -> SchemaRef {
     Arc::new(Schema::new(table.fields().iter().cloned().chain(value).collect::<Vec<_>>()))
 }
 
-/// How the stream is repositioned. The time is the column that the method works within.
+/// Reads the arguments of a stream that is repositioned. The time is the column that the method works within.
 fn repositioned(arguments: &Arguments, layout: &Layout, method: &AnyMethod) -> Result<Repositioned> {
     let function = arguments.function();
     let Some(time) = &layout.within else { return Err(refusal!(function, argument "time", "option time is missing")) };

@@ -21,7 +21,7 @@ use crate::release::Description;
 use crate::sql::flat::flat;
 use crate::sql::opaque::{OpaqueTable, Relation, Wanted};
 
-/// What errors name.
+/// Name in errors.
 const FLAT: &str = "flat";
 
 /// Finds the newest release anew by every query.
@@ -31,7 +31,7 @@ pub(in crate::sql) struct FlatRows {
 }
 
 impl FlatRows {
-    /// Those of a publication.
+    /// Makes the flat rows of a publication.
     ///
     /// # Errors
     /// When a column would be there twice.

@@ -6,7 +6,7 @@ use datafusion::arrow::datatypes::{FieldRef, Schema};
 use datafusion::logical_expr::expr::{Alias, Cast};
 use datafusion::logical_expr::{Expr, LogicalPlan};
 
-/// What the rows of an INSERT are called in errors.
+/// Name in errors of the rows of an INSERT.
 pub(super) const SNAPSHOT: &str = "the rows of the INSERT";
 
 /// Metadata key of a column of the rows that the INSERT does not name. That it has no values is no sign of it: who has a value may have left.
@@ -49,7 +49,7 @@ fn is_null(rows: &LogicalPlan, place: usize) -> bool {
     }
 }
 
-/// What is cast or renamed.
+/// Returns the expression that is cast or renamed.
 fn value(expr: &Expr) -> &Expr {
     match expr {
         Expr::Alias(Alias { expr, .. }) | Expr::Cast(Cast { expr, .. }) => value(expr),

@@ -28,7 +28,7 @@ pub(super) use evidence::evidence_of;
 
 use super::function::RelationFunction;
 
-/// Those of them that need only what is public.
+/// Lists the functions that need only what is public.
 pub(super) fn public_functions() -> [Arc<dyn RelationFunction>; 2] {
     [Arc::new(release::ReleaseByNumber), Arc::new(releases::Releases)]
 }

@@ -31,7 +31,7 @@ pub(super) struct PublicReleases {
     runtime: Arc<RuntimeEnv>,
     /// The columns that releases have, as they describe themselves.
     schema: SchemaRef,
-    /// What the queries that were planned last have found: the inputs of functions in them are planned one by one.
+    /// Findings of the queries that were planned last: the inputs of functions in them are planned one by one.
     last: Mutex<VecDeque<(QueryStart, Arc<Found>)>>,
 }
 
@@ -42,7 +42,7 @@ type Found = OnceCell<Arc<ReleaseTable>>;
 const AT_A_TIME: usize = 16;
 
 impl PublicReleases {
-    /// PublicReleases like one of this schema.
+    /// Makes the releases of a publication with this schema.
     pub(super) fn new(public: Url, runtime: Arc<RuntimeEnv>, schema: SchemaRef) -> Self {
         Self { public, runtime, schema, last: Mutex::default() }
     }
@@ -52,7 +52,7 @@ impl PublicReleases {
         &self.schema
     }
 
-    /// That of a query.
+    /// Returns the finding of a query.
     fn found(&self, start: Option<QueryStart>) -> Arc<Found> {
         let Some(start) = start else { return Arc::default() };
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
@@ -95,13 +95,13 @@ pub(in crate::sql) struct NewestRelease {
     releases: Arc<PublicReleases>,
     /// The columns without what a release says in them of itself: which one it is, is not known yet.
     schema: SchemaRef,
-    /// Where what it says is told to the functions of an estimate.
+    /// Metadata by which the functions of an estimate learn what the release says.
     metadata: ReleaseMetadata,
     found: OnceLock<Arc<Found>>,
 }
 
 impl NewestRelease {
-    /// With what can be known of it now.
+    /// Describes the newest release by what can be known of it now.
     ///
     /// # Errors
     /// When estimates cannot be made from such releases.
@@ -161,7 +161,7 @@ impl Relation for NewestRelease {
     }
 }
 
-/// Where the wanted columns are in a release.
+/// Returns the places of the wanted columns in a release.
 ///
 /// # Errors
 /// When one is not there, for some methods publish other columns every time, or is of another type than in other releases.

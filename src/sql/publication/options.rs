@@ -20,7 +20,7 @@ use crate::sql::reposition::{INNER, PUBLISHED};
 use crate::sql::session_tables;
 use crate::sql::signature::{FunctionSignature, Parameter, Style, suggestion};
 
-/// What a publication decides by itself, or knows from its ledger.
+/// Parameters that a publication decides by itself, or knows from its ledger.
 const NOT_OFFERED: [Parameter; 4] = [Parameter::INPUT, Parameter::SEED, Parameter::PRIVATE, Parameter::PREVIOUS];
 
 /// Options that are the publication's own.
@@ -41,22 +41,22 @@ const STORES: [&str; 5] = ["aws", "gcp", "oss", "cos", "azure"];
 /// Options of a publication, by name.
 #[derive(Debug)]
 pub(super) struct Options {
-    /// Those that the method takes.
+    /// Options that the method takes.
     values: Vec<(String, String)>,
     method: Option<String>,
-    /// Where the ledger is.
+    /// Location of the ledger.
     pub private: Option<String>,
-    /// Where the publication was to be when its first release was decided.
+    /// Location where the publication was to be when its first release was decided.
     pub moved_from: Option<String>,
     /// True if a method without a ledger may make further releases.
     pub independent: bool,
     /// True if the snapshot of an earlier release may be published again.
     pub repeated: bool,
-    /// Which period snapshots are of.
+    /// Period of the snapshots.
     pub period: Option<Period>,
     /// True if the publication may begin here.
     pub begin: bool,
-    /// Which share of the people of the newest release may be missing in the next one.
+    /// Share of the people of the newest release that may be missing in the next one.
     pub max_missing: Option<Share>,
 }
 
@@ -113,8 +113,8 @@ impl Options {
         self.values.is_empty() && !own && !missing && !self.begin && !self.independent && !self.repeated
     }
 
-    /// Of a stream that is repositioned: the arguments for that. What is left is for the method that makes groups, within the published
-    /// time.
+    /// Returns the arguments of a stream that is repositioned. What is left is for the method that makes groups, within
+    /// the published time.
     pub(super) fn reposition(&mut self, session: &dyn Session) -> Result<Option<Arguments>> {
         if self.method.as_deref() != Some(REPOSITION) {
             return Ok(None);

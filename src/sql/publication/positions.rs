@@ -1,4 +1,4 @@
-//! What would be published under a wrong name, or for other people, because INSERT goes by position and casts: found before it is for ever.
+//! Checks of the positions of columns. INSERT goes by position and casts, so values could be published under a wrong name, or for other people, for ever.
 
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::Result;

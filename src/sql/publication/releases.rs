@@ -53,7 +53,7 @@ impl RelationFunction for Releases {
 #[derive(Debug)]
 struct ListedReleases {
     public: Url,
-    /// Where the ledger is, if this is the publisher's.
+    /// Location of the ledger, if this is the publisher's.
     private: Option<Url>,
     runtime: Arc<RuntimeEnv>,
 }

@@ -45,7 +45,7 @@ use crate::sql::lake::refuse_loose_files;
 use crate::sql::opaque::Relation;
 use crate::sql::options::AnonymizeOptions;
 
-/// How a publication is published to.
+/// Publisher's side of a publication.
 #[derive(Debug, Clone)]
 pub(super) struct Publisher {
     pub publication: Publication,
@@ -71,7 +71,7 @@ pub(in crate::sql) struct PublicationTable {
 }
 
 impl PublicationTable {
-    /// One that can be inserted into, whose releases have columns of `released`, and which has `begun` if there are any.
+    /// Makes a table that can be inserted into. Its releases have columns of `released`, and it has `begun` if there are any.
     pub(super) fn for_publishing(
         publisher: Publisher,
         begun: bool,
@@ -84,12 +84,12 @@ impl PublicationTable {
         Self { public, runtime, publisher: Some(publisher), begun, seen, schema, releases }
     }
 
-    /// Its releases.
+    /// Returns the releases.
     pub(super) fn releases(&self) -> &Arc<PublicReleases> {
         &self.releases
     }
 
-    /// One whose releases can be read; only the public table is needed.
+    /// Opens a table whose releases can be read; only the public table is needed.
     ///
     /// # Errors
     /// When nothing was published yet, and when the store fails.
@@ -102,7 +102,7 @@ impl PublicationTable {
         Ok(Self { public, runtime, publisher: None, begun: true, seen, schema, releases })
     }
 
-    /// What estimates are made from: the newest release, which is opened when it is scanned, and what is known of it before.
+    /// Returns the source of estimates: the newest release, which is opened when it is scanned, and what is known of it before.
     ///
     /// # Errors
     /// When estimates cannot be made from the releases of this publication.
@@ -120,12 +120,12 @@ impl PublicationTable {
         self.publisher.as_ref()?.hierarchies.as_ref()
     }
 
-    /// How it is published to, if this is the publisher's.
+    /// Returns the publisher's side, if this is the publisher's.
     pub(super) fn publisher(&self) -> Option<&Publisher> {
         self.publisher.as_ref()
     }
 
-    /// Where the ledger is, if this is the publisher's.
+    /// Returns the location of the ledger, if this is the publisher's.
     pub(super) fn private(&self) -> Option<&Url> {
         self.publisher.as_ref().map(|publisher| &publisher.publication.private)
     }
