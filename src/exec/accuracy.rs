@@ -37,7 +37,7 @@ pub(crate) struct QueryAccuracy {
     /// True if hierarchies, and margins from elsewhere, are among the inputs.
     pub hierarchies: bool,
     pub prior: bool,
-    /// How values are spread over intervals.
+    /// Distribution of values over intervals.
     pub distribution: Distribution,
     pub seed: Seed,
 }

@@ -19,19 +19,19 @@ use crate::methods::AnyMethod;
 use crate::microdata::{Layout, Role, Roles};
 use crate::release::{GROUP_ID, GROUP_ROLES, RowOrder, View};
 
-/// What the operator does: plain data, so that a distributed engine can ship it.
+/// Job of the operator: plain data, so that a distributed engine can ship it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct AnonymizeJob {
     /// The method and its parameters.
     pub method: AnyMethod,
-    /// Which columns are what.
+    /// Roles of the columns.
     pub roles: Roles,
-    /// Who the released rows are for.
+    /// Audience of the released rows.
     pub view: View,
     /// The randomness of this release.
     pub seed: Seed,
-    /// In which order rows leave.
+    /// Order in which rows leave.
     #[serde(default, skip_serializing_if = "RowOrder::is_random")]
     pub order: RowOrder,
 }
@@ -81,7 +81,7 @@ impl AnonymizeExec {
         Self::over(Arc::new(Anonymization { job, inputs, layout, schema }), plans)
     }
 
-    /// What the operator does.
+    /// Returns the job of the operator.
     pub fn job(&self) -> &AnonymizeJob {
         &self.the_job().job
     }
@@ -130,7 +130,7 @@ impl Job for Anonymization {
         Some(PhysicalSortExpr::new(Arc::new(Column::new(GROUP_ID, column)), SortOptions::default()))
     }
 
-    /// By the number of the group, which every row knows anyway.
+    /// Returns the job with rows in the order of the group's number, which every row knows anyway.
     fn ordered(&self, order: &[PhysicalSortExpr]) -> Option<Self> {
         let [PhysicalSortExpr { expr, options }] = order else { return None };
         let column = expr.downcast_ref::<Column>()?;

@@ -12,7 +12,7 @@ pub(crate) use self::publication::PublicationAudit;
 pub struct FailedAudits(Arc<AtomicUsize>);
 
 impl FailedAudits {
-    /// Failed checks so far. A query that asks for some of the checks runs all.
+    /// Counts the failed checks so far. A query that asks for some of the checks runs all.
     pub fn count(&self) -> usize {
         self.0.load(Ordering::SeqCst)
     }
@@ -106,7 +106,7 @@ mod publication {
         }
     }
 
-    /// One row per check.
+    /// Makes a table of one row per check.
     fn table(schema: SchemaRef, checks: &[Check]) -> Result<RecordBatch> {
         let columns: Vec<ArrayRef> = vec![
             Arc::new(checks.iter().map(|check| check.release.map(|release| release as i64)).collect::<Int64Array>()),

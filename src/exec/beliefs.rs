@@ -1,5 +1,5 @@
-//! What a reader believes of everybody who knows how probable changes are: kept from release to release of m-distinct, for the figure that says
-//! how far such a reader gets.
+//! Beliefs about everybody of a reader who knows how probable changes are. They are kept from release to release of
+//! m-distinct, for the figure that says how far such a reader gets.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -27,10 +27,10 @@ const SHARES: &str = "shares";
 const GROUPS: usize = 256;
 /// People of a batch that is written.
 const PEOPLE: usize = 1 << 13;
-/// In place of an entry: there is none.
+/// Entry number that stands for none.
 const NONE: u32 = u32::MAX;
 
-/// What is known before a release.
+/// Beliefs before a release.
 pub(super) struct BeliefsStep {
     /// The file that the release before has left; none before the first.
     before: Vec<RecordBatch>,
@@ -39,7 +39,7 @@ pub(super) struct BeliefsStep {
 }
 
 impl BeliefsStep {
-    /// Before the release of this number.
+    /// Takes the beliefs before the release of this number.
     pub(super) fn new(before: Vec<RecordBatch>, number: u64) -> Self {
         Self { before, number }
     }
@@ -50,8 +50,8 @@ impl BeliefsStep {
         matches!(method.as_method().changes(), ValueChanges::Listed { .. })
     }
 
-    /// What is believed after the release, which was made with this state; `None` if nobody has said how probable all changes are. `key` puts identifiers in
-    /// an order, and nothing else. Charges to the monitor what it holds.
+    /// Computes the beliefs after the release, which was made with this state; `None` if nobody has said how probable
+    /// all changes are. `key` puts identifiers in an order, and nothing else. Charges to the monitor what it holds.
     ///
     /// # Errors
     /// When there is not enough memory, or the file and the ledger are of different people, which is a bug.
@@ -85,7 +85,7 @@ impl BeliefsStep {
         Ok(Some(Believed { record: Beliefs { achieved: believed.highest(), file: file.file.clone() }, file }))
     }
 
-    /// What is still believed of whom the release has not.
+    /// Returns the beliefs that remain about people whom the release has not.
     fn absent<'a>(
         &'a self,
         past: &Past,
@@ -127,7 +127,7 @@ fn schema(identifier: &DataType) -> SchemaRef {
     ]))
 }
 
-/// How probable changes are, if somebody has said so of all of them. Where they have probabilities, none is added to close the relation.
+/// Returns the probabilities of changes, if somebody has given them for all. Where they have probabilities, none is added to close the relation.
 fn law(microdata: &Microdata) -> Result<Option<Changes>> {
     let Some(updates) = microdata.updates.as_deref().filter(|updates| updates.weighted()) else { return Ok(None) };
     let mut rows = Vec::with_capacity(updates.pairs.len());
@@ -141,7 +141,7 @@ fn law(microdata: &Microdata) -> Result<Option<Changes>> {
     Ok(Some(Changes::new(Updates::try_new(microdata.sensitive()?.domain.len(), &rows)?)))
 }
 
-/// What was believed before, as it concerns the rows of microdata.
+/// Beliefs before the release, as they concern the rows of microdata.
 struct Past {
     /// Entry of each row; empty if there are none.
     entries: Vec<u32>,
@@ -194,7 +194,7 @@ impl Past {
         self.entries.get(row as usize).filter(|entry| **entry != NONE).map(|entry| *entry as usize)
     }
 
-    /// What was believed of a row, if there was anybody.
+    /// Returns the beliefs about the person of a row, if there are any.
     fn of<'a>(&'a self, row: u32, known: &'a Signatures, number: u64) -> Result<Option<Before<'a>>> {
         let (entry, values) = match (self.entry_of(row), known.of(row as usize)) {
             (Some(entry), Some(values)) => (entry, values),
@@ -210,7 +210,7 @@ impl Past {
         }
     }
 
-    /// What is believed of the people of a release.
+    /// Computes the beliefs about the people of a release.
     fn after(
         &self,
         release: &Release,
@@ -252,14 +252,14 @@ impl Past {
     }
 }
 
-/// What is believed of people after a release.
+/// Beliefs about people after a release.
 #[derive(Default)]
 struct After {
     /// Their rows.
     rows: Vec<u32>,
-    /// Where the shares of each of them end.
+    /// Ends of the shares of each of them.
     ends: Vec<usize>,
-    /// How probable each value of their group is, in its order.
+    /// Probability of each value of their group, in its order.
     shares: Vec<f64>,
 }
 
@@ -282,7 +282,7 @@ impl After {
         self.shares.iter().copied().reduce(f64::max).map(|highest| highest.min(1.0))
     }
 
-    /// Those of some of the people, as a column.
+    /// Returns the shares of some of the people, as a column.
     fn lists(&self, people: Range<usize>, data_type: &DataType) -> Result<ArrayRef> {
         let DataType::List(item) = data_type else { return Err(Error::internal("shares that are no lists")) };
         let start = people.start.checked_sub(1).map_or(0, |last| self.ends[last]);

@@ -32,7 +32,7 @@ impl BufferedRows {
         u64::from(number) << 32
     }
 
-    /// Where the batch of a row is.
+    /// Returns the place of a row's batch.
     fn place(&self, row: u64) -> usize {
         ((row >> 32) as u32).wrapping_sub(self.first) as usize
     }
@@ -124,7 +124,7 @@ pub(super) fn numbers_of(name: &str, column: &ArrayRef) -> Result<Int64Array> {
     Ok(numbers.as_primitive::<Int64Type>().clone())
 }
 
-/// When snapshots begin, as a column: of each run of rows of one snapshot, which it is, if any, and how many they are.
+/// Makes the column of the beginnings of snapshots, from runs of rows of one snapshot.
 ///
 /// # Errors
 /// When that is before the earliest time of the type.

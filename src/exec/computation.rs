@@ -22,7 +22,7 @@ use super::whole_input::{counted, spawn_compute};
 use super::{Job, Progress, Step, WholeInputExec};
 use crate::methods::Monitor;
 
-/// What is computed: plain parameters.
+/// Computation with plain parameters.
 #[async_trait]
 pub(crate) trait Computation: fmt::Debug + Send + Sync + 'static {
     /// Returns the name of the operator.
@@ -31,7 +31,7 @@ pub(crate) trait Computation: fmt::Debug + Send + Sync + 'static {
     /// Returns the name of the SQL function, for errors.
     fn function(&self) -> &'static str;
 
-    /// What an input is called in errors.
+    /// Returns the name of an input in errors.
     fn argument(&self, _place: usize) -> &'static str {
         "an input"
     }
@@ -51,7 +51,7 @@ pub(crate) trait Computation: fmt::Debug + Send + Sync + 'static {
     async fn compute(&self, inputs: Vec<SendableRecordBatchStream>, resources: &Resources) -> Result<()>;
 }
 
-/// What a computation may use.
+/// Resources of a computation.
 pub(crate) struct Resources {
     function: &'static str,
     reservation: MemoryReservation,
@@ -73,7 +73,7 @@ impl Resources {
         Ok(())
     }
 
-    /// Another account at the memory pool, for work that is done off the thread.
+    /// Opens another account at the memory pool, for work that is done off the thread.
     pub(crate) fn account(&self) -> MemoryReservation {
         self.reservation.new_empty()
     }
@@ -84,7 +84,7 @@ impl Resources {
         let _ = self.output.send(Ok(batch)).await;
     }
 
-    /// To send rows from a thread that may block.
+    /// Returns a sender of rows for a thread that may block.
     pub(crate) fn output(&self) -> Sender<Result<RecordBatch>> {
         self.output.clone()
     }

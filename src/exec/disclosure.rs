@@ -54,7 +54,7 @@ const READER: &str = "reader";
 /// Reads all inputs, then sends its rows in pieces of some thousand people as they are asked for.
 #[derive(Debug, Clone)]
 pub(crate) struct DisclosureComputation {
-    /// What the reader sees.
+    /// Sight of the reader.
     pub strength: AdversaryModel,
     /// Identifier.
     pub id: FieldRef,
@@ -78,7 +78,7 @@ pub(crate) struct DisclosureComputation {
     pub any_update: bool,
     /// True if what follows from several updates can happen at once.
     pub closed: bool,
-    /// When each release was made, in steps of the update relation; empty if each is a step of its own.
+    /// Time of each release, in steps of the update relation; empty if each is a step of its own.
     pub times: Vec<u64>,
     /// Says how many people were in each release, where who was there is not said; empty if nobody knows.
     pub people: Vec<u64>,
@@ -214,7 +214,7 @@ impl Computation for DisclosureComputation {
     }
 }
 
-/// Where the answers go.
+/// Inference with the channel for its answers.
 struct Inference {
     schema: SchemaRef,
     strength: AdversaryModel,
@@ -225,7 +225,7 @@ struct Inference {
 }
 
 impl Inference {
-    /// Everything that computes, on a thread that may block.
+    /// Computes everything, on a thread that may block.
     fn infer(&self, builder: EvidenceBuilder, monitor: &Monitor) -> crate::error::Result<()> {
         let check = |bytes: usize| {
             monitor.check()?;

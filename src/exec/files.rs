@@ -26,7 +26,7 @@ pub(super) struct Files {
 }
 
 impl Files {
-    /// Those that a node reads, if it reads files. `names` are what the query calls its tables.
+    /// Returns the files that a node reads, if it reads any. `names` are what the query calls its tables.
     pub(super) fn of(plan: &Arc<dyn ExecutionPlan>, names: &[String]) -> Option<Self> {
         let config = scan_of(plan)?;
         let files = || config.file_groups.iter().flat_map(FileGroup::iter);
@@ -95,7 +95,7 @@ fn as_written(path: &str, names: &[String]) -> Option<String> {
     best.map(|(_, written)| written)
 }
 
-/// How a node reads files, if it does.
+/// Returns the configuration by which a node reads files, if it does.
 pub(super) fn scan_of(plan: &Arc<dyn ExecutionPlan>) -> Option<&FileScanConfig> {
     plan.downcast_ref::<DataSourceExec>()?.data_source().downcast_ref::<FileScanConfig>()
 }

@@ -1,4 +1,4 @@
-//! What an operator reads, shown without the data in it.
+//! Inputs of operators, shown without the data in them.
 //!
 //! The engine puts values of the data into its errors (a failing cast prints what it failed on), into the statistics that EXPLAIN
 //! prints (smallest and greatest values of a column), and into filters that it makes while it runs (the range of a join's keys). So
@@ -36,7 +36,7 @@ use super::casts::Casts;
 use super::files::{Files, with_every_value};
 use crate::error::{failed_cast, is_conversion, without_values};
 
-/// Whose input a plan is, for errors.
+/// Origin of a plan, for errors: the call whose input it is.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Origin {
     /// Name of the function.
@@ -159,7 +159,7 @@ impl HiddenExec {
         self.root
     }
 
-    /// Whose input it is.
+    /// Returns the origin of the input.
     pub(crate) fn origin(&self) -> &Arc<Origin> {
         &self.origin
     }
@@ -207,14 +207,14 @@ impl HiddenExec {
         Arc::new(Self { inner, origin, root, open, whole, files, casts, shown, properties })
     }
 
-    /// Only numbers of rows.
+    /// Keeps only numbers of rows.
     fn of_rows(&self, statistics: &Statistics) -> Arc<Statistics> {
         let unknown = Statistics::new_unknown(self.schema().as_ref());
         Arc::new(Statistics { num_rows: statistics.num_rows, ..unknown })
     }
 }
 
-/// As a node looked before it ran.
+/// Display of a node before it ran.
 #[derive(Clone)]
 struct Shown {
     default: Arc<str>,
@@ -237,7 +237,7 @@ impl Shown {
     }
 }
 
-/// Aggregates can be answered from statistics while a query is planned: `max(age)` is a constant then, and a value of the data.
+/// Names aggregates that are constants. They can be answered from statistics while a query is planned: `max(age)` is a constant then, and a value of the data.
 fn constants(plan: &dyn ExecutionPlan) -> Option<String> {
     let projection = plan.downcast_ref::<ProjectionExec>()?;
     let revealed = |plan: &Arc<dyn ExecutionPlan>| match HiddenExec::of(plan) {

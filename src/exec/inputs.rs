@@ -1,4 +1,4 @@
-//! What operators that run a method read, and how they show the method.
+//! Inputs of operators that run a method, and their display of the method.
 
 use std::fmt;
 use std::sync::Arc;
@@ -21,11 +21,11 @@ use crate::microdata::Layout;
 pub struct Inputs {
     /// The columns with roles, in the order of [`Roles::columns`](crate::microdata::Roles::columns).
     pub microdata: Arc<dyn ExecutionPlan>,
-    /// What earlier releases have left, of the method's kind of state.
+    /// State that earlier releases have left, of the method's kind.
     pub previous: Option<(StateKind, Arc<dyn ExecutionPlan>)>,
     /// Attribute, leaf and levels, as texts.
     pub hierarchies: Option<Arc<dyn ExecutionPlan>>,
-    /// Which sensitive values can become which: the value, what it can become, and the probability if that is known.
+    /// Update relation of the sensitive values: the value, a value that it can become, and the probability if that is known.
     pub updates: Option<Arc<dyn ExecutionPlan>>,
     /// For a release in cells by place: what is looked at first, planned twice, once to say of rows in which cell they are and once to say of
     /// cells what there is in the whole table. It is read once. The microdata must be the same whenever it is read.
@@ -36,7 +36,7 @@ pub struct Inputs {
     pub identifiers: Option<Arc<dyn ExecutionPlan>>,
     /// Of an INSERT into a publication: columns of the microdata that it does not name.
     pub left_out: Vec<String>,
-    /// What there is in the whole table, once the survey is an input.
+    /// Survey of the whole table, once it is an input.
     pub(crate) places: Option<Arc<dyn ExecutionPlan>>,
 }
 
@@ -44,20 +44,20 @@ pub struct Inputs {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Survey {
-    /// As [`Inputs::microdata`].
+    /// Microdata as in [`Inputs::microdata`].
     pub microdata: Arc<dyn ExecutionPlan>,
-    /// As [`Inputs::hierarchies`].
+    /// Hierarchies as in [`Inputs::hierarchies`].
     pub hierarchies: Option<Arc<dyn ExecutionPlan>>,
 }
 
 impl Survey {
-    /// Of these relations.
+    /// Makes a survey of these relations.
     pub fn new(microdata: Arc<dyn ExecutionPlan>, hierarchies: Option<Arc<dyn ExecutionPlan>>) -> Self {
         Self { microdata, hierarchies }
     }
 }
 
-/// Which inputs there are beside the microdata.
+/// Kinds of inputs that there are beside the microdata.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub(crate) struct InputKinds {
     previous: Option<StateKind>,
@@ -67,7 +67,7 @@ pub(crate) struct InputKinds {
     places: bool,
 }
 
-/// What is read.
+/// Streams of the inputs.
 pub(super) struct Streams {
     pub layout: Layout,
     pub microdata: SendableRecordBatchStream,
@@ -79,7 +79,7 @@ pub(super) struct Streams {
 }
 
 impl Inputs {
-    /// Microdata alone.
+    /// Takes microdata alone.
     pub fn new(microdata: Arc<dyn ExecutionPlan>) -> Self {
         Self {
             microdata,
@@ -110,7 +110,7 @@ impl Inputs {
 }
 
 impl InputKinds {
-    /// What an input is called in errors, by its place.
+    /// Returns the name of an input in errors, by its place.
     pub(super) fn argument(self, place: usize, method: &AnyMethod) -> &'static str {
         let there = [
             Some("the input"),
@@ -169,7 +169,7 @@ pub(super) async fn read_all(
     Ok(all)
 }
 
-/// How a method and the columns it is applied to are shown.
+/// Describes a method and the columns it is applied to.
 ///
 /// # Errors
 /// When parameters cannot be shown, which is a bug.

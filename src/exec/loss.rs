@@ -15,7 +15,7 @@ use crate::error::Error;
 use crate::microdata::{ColumnEncoder, Hierarchies, Loss, LossBuilder};
 
 const FUNCTION: &str = "information_loss";
-/// In place of an attribute's name: all of them.
+/// Attribute name that stands for all attributes.
 const OVERALL: &str = "*";
 
 /// Measures the information loss of a release.
@@ -135,7 +135,7 @@ impl Computation for InformationLoss {
     }
 }
 
-/// How many rows each group has.
+/// Numbers of rows of the groups.
 struct Groups {
     encoder: ColumnEncoder,
     sizes: Vec<u64>,
@@ -165,7 +165,7 @@ impl Groups {
 /// Number of values of an attribute; what intervals lose; how far published values are from the originals.
 struct Measured(usize, Option<Loss>, Option<f64>);
 
-/// One row per attribute and one for all of them.
+/// Makes a table of one row per attribute and one for all of them.
 fn table(names: &[String], losses: &[Measured], groups: Option<&Groups>) -> Result<RecordBatch> {
     let column = |of: fn(&Measured) -> Option<f64>| -> ArrayRef {
         let each = losses.iter().map(of);

@@ -1,4 +1,4 @@
-//! What somebody should know about a statement that has not failed.
+//! Notices about a statement that has not failed.
 
 use std::fmt;
 use std::sync::Arc;
@@ -31,7 +31,7 @@ impl Notices {
         Self { of_facts: Some(Arc::new(listener)), ..self }
     }
 
-    /// Those of a query's session; of one that has none nobody is told.
+    /// Returns the notices of a query's session; without one, nobody is told.
     pub(crate) fn of(context: &TaskContext) -> Self {
         Self::of_config(context.session_config())
     }

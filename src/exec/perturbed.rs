@@ -1,4 +1,4 @@
-//! What a reader infers from a release whose rows look like rows.
+//! Inferences of a reader from a release whose rows look like rows.
 
 use std::sync::Arc;
 

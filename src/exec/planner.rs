@@ -1,4 +1,4 @@
-//! Who plans what operators read.
+//! Planner of the plans that operators read.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use datafusion::physical_plan::ExecutionPlan;
 #[derive(Debug, Clone)]
 pub(crate) struct InputPlanner(pub Arc<dyn QueryPlanner + Send + Sync>);
 
-/// What the options of an engine that distributes plans begin with in a session.
+/// Prefix of the options of an engine that distributes plans.
 const CLUSTER: &str = "distributed";
 
 /// Plans a relation as a part of another plan.

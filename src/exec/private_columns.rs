@@ -1,4 +1,4 @@
-//! Which columns of a plan are of a private view, or computed from columns that are.
+//! Columns of a plan that are of a private view, or computed from columns that are.
 
 use std::sync::Arc;
 

@@ -1,37 +1,37 @@
-//! Whoever waits for a long query can be told how far it is.
+//! Progress of a long query, for those who wait for it.
 
 use std::fmt;
 use std::sync::Arc;
 
 use datafusion::execution::TaskContext;
 
-/// How far a query is. Counts only.
+/// Step of a query. Counts only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
     /// Rows of microdata read so far.
     Read {
-        /// That many.
+        /// Number of rows.
         rows: usize,
     },
     /// The method's next phase began.
     Phase(&'static str),
     /// Rows of the release written so far.
     Written {
-        /// That many.
+        /// Number of rows.
         rows: usize,
         /// Of so many.
         of: usize,
     },
     /// The method left rows out, because it was told to (`on_ineligible => 'withhold'`): worth a word whatever else is shown.
     Withheld {
-        /// That many.
+        /// Number of rows.
         rows: usize,
         /// Of so many.
         of: usize,
     },
     /// Settings measured so far.
     Measured {
-        /// That many.
+        /// Number of settings.
         done: usize,
         /// Of so many.
         of: usize,
@@ -62,7 +62,7 @@ impl Progress {
         Self(Some(Arc::new(listener)))
     }
 
-    /// That of a query's session; one that tells nobody if there is none.
+    /// Returns the progress of a query's session; one that tells nobody if there is none.
     pub(crate) fn of(context: &TaskContext) -> Self {
         context.session_config().get_extension::<Self>().map_or_else(Self::default, |found| found.as_ref().clone())
     }
@@ -80,7 +80,7 @@ impl fmt::Debug for Progress {
     }
 }
 
-/// However a query ends, whoever watches hears of it.
+/// Guard that tells those who watch when a query ends, however it does.
 pub(crate) struct Reporting(pub Progress);
 
 impl Drop for Reporting {

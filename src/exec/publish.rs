@@ -162,7 +162,7 @@ impl Job for PublishJob {
     }
 }
 
-/// One execution.
+/// Execution of an INSERT.
 struct Publishing {
     publication: Publication,
     decided: u64,
@@ -307,7 +307,7 @@ impl Publishing {
         }
     }
 
-    /// What readers believe before the release; `None` where that is not looked at, or is not known.
+    /// Reads the beliefs of readers before the release; `None` if they are not looked at, or not known.
     async fn beliefs(&self, checked: &Checked, memory: &MemoryReservation) -> Result<Option<BeliefsStep>> {
         let spec = &self.publication.spec;
         // Steps of the law are counted by release there.
@@ -327,7 +327,7 @@ impl Publishing {
         }
     }
 
-    /// Which columns the release may lack: none where others may have them, in other cells or in other snapshots.
+    /// Returns the columns that the release may lack: none where others may have them.
     fn leave_out(&self) -> LeftOut {
         let spec = &self.publication.spec;
         match self.cells > 1 || spec.repositioned.is_some() {
@@ -362,11 +362,11 @@ impl Publishing {
     }
 }
 
-/// What all cells of a release are written with.
+/// Shared means of writing all cells of a release.
 struct Writing {
     number: u64,
     release_id: String,
-    /// What readers believe before it, where that is looked at.
+    /// Beliefs of readers before it, if they are looked at.
     beliefs: Option<BeliefsStep>,
     files: Sender<Finished>,
 }

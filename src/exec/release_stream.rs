@@ -1,4 +1,4 @@
-//! One execution of the operator.
+//! Execution of the operator.
 
 use std::sync::Arc;
 
@@ -72,7 +72,7 @@ const BATCHES: usize = 4;
 /// And bytes, at most, unless one batch has more: what is written next is still in the cache, and long values do not fill the memory.
 const GATHERED: usize = 3 << 19;
 
-/// Where the rows go.
+/// Sink of the rows.
 pub(super) struct ReleaseSink {
     pub schema: SchemaRef,
     pub order: RowOrder,
@@ -106,7 +106,7 @@ impl Teller {
 }
 
 impl ReleaseSink {
-    /// Everything that computes, on a thread that may block. `tag` is that of a cell, if it is one that is released.
+    /// Computes the release, on a thread that may block. `tag` is that of a cell, if it is one that is released.
     pub(super) fn publish(
         &self,
         work: &Work,
@@ -138,7 +138,7 @@ impl ReleaseSink {
         self.send(&published, monitor)
     }
 
-    /// A few batches at a time, gathered in parallel while those before them are handed over.
+    /// Sends a few batches at a time, gathered in parallel while those before them are handed over.
     fn send(&self, published: &Published, monitor: &Monitor) -> crate::error::Result<()> {
         let batch_size = published.batch_rows(self.batch_size);
         let threads = rayon::current_num_threads();

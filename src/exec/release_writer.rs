@@ -26,9 +26,9 @@ pub(super) struct ReleaseWriter {
     pub public: SchemaRef,
     /// Schema of the ledger.
     pub private: SchemaRef,
-    /// What the release leaves to the next one.
+    /// State that the release leaves to the next one.
     pub state: Option<StateKind>,
-    /// Which columns the release may lack.
+    /// Columns that the release may lack.
     pub leave_out: LeftOut,
     /// Columns that were not named.
     pub left_out: Vec<String>,
@@ -37,23 +37,23 @@ pub(super) struct ReleaseWriter {
     /// Number of the release.
     pub number: u64,
     pub batch_size: usize,
-    /// What is known of readers before the release, where that is looked at.
+    /// Beliefs of readers before the release, if they are looked at.
     pub beliefs: Option<BeliefsStep>,
-    /// Where finished files go.
+    /// Sender of finished files.
     pub files: Sender<Finished>,
-    /// What was written so far.
+    /// Summary of the files so far.
     pub written: Written,
 }
 
 /// A file that is finished.
 pub(super) enum Finished {
-    /// One of the release, and how many rows of the release are made, as far as is known.
+    /// File of the release, and the number of its rows made so far, as far as is known.
     Rows(MadeFile, usize),
-    /// One of the ledger, if entries are too many to be kept until the release is decided.
+    /// File of the ledger, if entries are too many to be kept until the release is decided.
     Entries(MadeFile),
 }
 
-/// What is known of a release of which cells were written.
+/// Summary of a release of which cells were written.
 #[derive(Default)]
 pub(super) struct Written {
     rows: u64,
@@ -79,7 +79,7 @@ pub(super) struct Written {
     pending: Vec<RecordBatch>,
     /// Files of entries.
     kept: Vec<MadeFile>,
-    /// What a reader believes.
+    /// Beliefs of a reader.
     believed: Option<Believed>,
 }
 
@@ -144,7 +144,7 @@ impl ReleaseWriter {
         Ok(self)
     }
 
-    /// When all is written.
+    /// Finishes once all is written.
     ///
     /// # Errors
     /// When Parquet fails, or a column has no values at all.
@@ -286,7 +286,7 @@ impl Written {
         self.missing = Some(missing);
     }
 
-    /// A column that is NULL for everybody was left out of the INSERT, most likely, and could not be taken back.
+    /// Refuses a column that is NULL for everybody: most likely the INSERT left it out, and it could not be taken back.
     fn refuse_missing(&self) -> Result<()> {
         match self.missing.iter().flatten().next() {
             Some(name) => Err(Error::refused(format!(
@@ -297,7 +297,7 @@ impl Written {
     }
 }
 
-/// Those columns of a release that its microdata has, where it may lack some.
+/// Returns the columns of a release that its microdata has, where it may lack some.
 fn present(schema: &SchemaRef, release: &Release, leave_out: LeftOut, remembered: &[String]) -> SchemaRef {
     let microdata = &release.microdata;
     let attributes = microdata.quasi.iter().chain(&microdata.sensitive).chain(&microdata.other);

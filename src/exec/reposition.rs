@@ -38,7 +38,7 @@ pub struct Repositioning {
 }
 
 impl RepositionExec {
-    /// An operator over an input and the costs of suppression.
+    /// Makes an operator over an input and the costs of suppression.
     ///
     /// # Errors
     /// When the input has no column of time.
@@ -52,7 +52,7 @@ impl RepositionExec {
         Self::over(Arc::new(Repositioning { job, schema }), [input].into_iter().chain(costs).collect())
     }
 
-    /// What the operator does.
+    /// Returns the job of the operator.
     pub fn job(&self) -> &RepositionJob {
         &self.the_job().job
     }

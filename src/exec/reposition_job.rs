@@ -1,4 +1,4 @@
-//! What repositioning is asked for: the job, the columns of its result, and what is said of it.
+//! Job of repositioning, the columns of its result, and its description.
 
 use std::sync::Arc;
 
@@ -17,10 +17,10 @@ pub(crate) const REPOSITION: &str = "reposition";
 pub(crate) const ORIGINAL_TIME: &str = "original_time";
 /// Column of the private view: what became of a row, one of [`STATUSES`].
 pub(crate) const STATUS: &str = "status";
-/// What can become of a row.
+/// States that a row can come to.
 pub(crate) const STATUSES: [&str; 3] = ["published", "suppressed", "pending"];
 
-/// What the operator does: plain data, so that a distributed engine can ship it.
+/// Job of the operator: plain data, so that a distributed engine can ship it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct RepositionJob {
@@ -28,7 +28,7 @@ pub struct RepositionJob {
     pub params: Reposition,
     /// Column of the time.
     pub time: String,
-    /// How times are cut into snapshots.
+    /// Clock that cuts times into snapshots.
     pub clock: Clock,
     /// Column of the sensitive value.
     pub sensitive: String,
@@ -36,7 +36,7 @@ pub struct RepositionJob {
     pub late: Late,
     /// True if the last window is published at the end of the input.
     pub finish: bool,
-    /// Who the rows are for.
+    /// Audience of the rows.
     pub view: View,
     /// The randomness of this execution.
     pub seed: Seed,

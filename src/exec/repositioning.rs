@@ -1,5 +1,5 @@
-//! One execution of the operator that repositions: batches come in and are tagged where they are read; snapshots go out, on a thread of
-//! its own.
+//! Execution of the operator that repositions: batches come in and are tagged where they are read; snapshots go
+//! out, on a thread of its own.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ use crate::methods::reposition::{Departed, Late, Record, Stream};
 use crate::microdata::RowHashes;
 use crate::release::View;
 
-/// What the thread that computes is told. Silence without an end means that nobody waits any more.
+/// Messages to the thread that computes. Silence without an end means that nobody waits any more.
 enum Message {
     /// Costs and random numbers of values, and the bytes that are held for them.
     Costs(Vec<f64>, Vec<u64>, usize),
@@ -80,7 +80,7 @@ impl Tagger {
         Ok(Message::Costs(costs.values().to_vec(), ties, self.tags.size()))
     }
 
-    /// Piece by piece: a batch may be a whole table, and others wait for this thread.
+    /// Takes a batch in pieces: it may be a whole table, and others wait for this thread.
     async fn batch(&mut self, batch: RecordBatch) -> crate::error::Result<Message> {
         let timer = self.elapsed.timer();
         let times = numbers_of(&self.time.0, batch.column(self.time.1))?;
@@ -162,7 +162,7 @@ fn tagger(job: &RepositionJob, input: &SchemaRef, metrics: &BaselineMetrics) -> 
     })
 }
 
-/// What EXPLAIN ANALYZE shows.
+/// Metrics that EXPLAIN ANALYZE shows.
 struct Metrics {
     baseline: BaselineMetrics,
     input_rows: Count,
@@ -199,7 +199,7 @@ struct Output {
     /// True if only published rows are shown.
     public: bool,
     rows: Vec<u64>,
-    /// What became of them, in the same order.
+    /// States that they came to, in the same order.
     runs: Vec<Outgoing>,
     /// Rows that nobody is shown.
     hidden: Vec<u64>,

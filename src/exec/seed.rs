@@ -1,4 +1,4 @@
-//! Where an execution's randomness comes from.
+//! Source of an execution's randomness.
 
 use std::fmt;
 use std::hash::Hasher;

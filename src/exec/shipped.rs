@@ -32,7 +32,7 @@ pub(crate) enum Shipped {
     Anonymize { job: AnonymizeJob, inputs: InputKinds },
     /// [`CellsExec`].
     Cells { job: AnonymizeJob, inputs: InputKinds, count: CellCount, spread: bool },
-    /// What finds cells by place.
+    /// The survey that finds cells by place.
     Places { job: AnonymizeJob, cells: u32, hierarchies: bool },
     /// [`RepositionExec`].
     Reposition { job: RepositionJob },
@@ -93,12 +93,12 @@ fn layout(columns: &Schema, job: &AnonymizeJob) -> Result<Layout> {
     Layout::try_new(columns, &job.roles).map_err(|error| error.in_function(job.method.name()))
 }
 
-/// What a planner that distributes plans has to know of one of our operators.
+/// Facts about our operators for a planner that distributes plans.
 pub(crate) trait Operator {
     /// Returns the name of the SQL function.
     fn function(&self) -> &str;
 
-    /// What an input is called in errors, by its place.
+    /// Returns the name of an input in errors, by its place.
     fn argument(&self, place: usize) -> &'static str;
 
     /// Returns true if it may be in several tasks at once.
@@ -193,7 +193,7 @@ fn to_the_task_of_its_cell(input: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn Exec
     Ok(Arc::new(SortExec::new(order, Arc::new(exchanged)).with_preserve_partitioning(true)))
 }
 
-/// What is below the nodes that bring rows of one process together in order.
+/// Returns the plan below the nodes that bring rows of one process together in order.
 fn below_merge(plan: &Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
     if HiddenExec::of(plan).is_some() || plan.fetch().is_some() {
         return Arc::clone(plan);

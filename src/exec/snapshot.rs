@@ -20,7 +20,7 @@ pub(super) struct Snapshot {
     remembered: Vec<String>,
 }
 
-/// Where the rows are.
+/// Location of the rows.
 pub(super) enum Rows {
     /// All were read; `None` once they are taken.
     Whole(Option<Box<SnapshotBuilder>>, Box<People>),

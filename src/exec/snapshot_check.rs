@@ -20,8 +20,8 @@ const CHANGE: &str = "change";
 /// A value that too many new people have.
 const FREQUENT: &str = "too frequent among new people";
 
-/// What an INSERT of each snapshot would refuse, had the ones before been published. For the publisher: it has values, and on
-/// request identifiers.
+/// Rows that an INSERT of each snapshot would refuse, had the ones before been published. For the publisher: it has
+/// values, and on request identifiers.
 ///
 /// Inputs: the update relation (from, to, ..), if there is one; then the snapshots, oldest first, each with identifier and
 /// sensitive value.
@@ -32,7 +32,7 @@ pub(crate) struct SnapshotsCheck {
     pub changes: Changes,
     /// True if the first input is the update relation.
     pub updates: bool,
-    /// One value may have at most one in so many of the new people, if there is such a limit.
+    /// Eligibility: one value may have at most one in so many of the new people, if there is such a limit.
     pub m: Option<u64>,
     /// True if people are listed instead of counted.
     pub people: bool,

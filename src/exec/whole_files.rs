@@ -69,9 +69,9 @@ impl PhysicalOptimizerRule for WholeFiles {
 /// A sink of files that ends well or leaves no trace.
 #[derive(Debug)]
 struct WholeSink {
-    /// What was to be done.
+    /// Original sink.
     original: DataSinkExec,
-    /// What is done instead with a local file.
+    /// Replacement for a local file.
     aside: Option<Aside>,
     /// The same of a local directory of private files.
     folder: Option<Folder>,
@@ -87,7 +87,7 @@ enum Place {
 }
 
 impl Place {
-    /// `None` if it is elsewhere.
+    /// Makes the file; `None` if it is elsewhere.
     fn of(config: &FileSinkConfig) -> Option<Self> {
         let location = config.table_paths.first()?;
         let path = local_path(location)?;
@@ -114,7 +114,7 @@ struct Aside {
     named: Path,
     /// The directory that a private file is written in, and the file.
     closed: Option<[PathBuf; 2]>,
-    /// What the file, if it is Parquet, is to say of the people in it.
+    /// Facts that the file, if it is Parquet, is to say of the people in it.
     people: Option<People>,
 }
 
@@ -128,7 +128,7 @@ struct People {
 }
 
 impl People {
-    /// `None` if rows are of no private view, of several, or of a part of one.
+    /// Finds the people; `None` if rows are of no private view, of several, or of a part of one.
     fn of(schema: &Schema) -> Option<Self> {
         let is_id = |field: &FieldRef| field.metadata().get(Role::KEY).map(String::as_str) == Some(Role::Id.name());
         let identifier = schema.fields().iter().position(is_id)?;
@@ -142,7 +142,7 @@ impl People {
 }
 
 impl WholeSink {
-    /// `None` of what writes no files that we know of.
+    /// Wraps a sink; `None` if it writes no files that we know of.
     fn around(original: &DataSinkExec) -> Result<Option<Self>> {
         let sink = original.sink();
         if sink.is::<Self>() {
@@ -301,7 +301,7 @@ impl WholeSink {
 }
 
 impl Folder {
-    /// `None` if it is not a local directory of private files.
+    /// Makes the folder; `None` if it is not a local directory of private files.
     fn of<S: DataSink>(
         config: &FileSinkConfig,
         private: bool,
@@ -336,7 +336,7 @@ impl Drop for Leaving {
 }
 
 impl Aside {
-    /// `None` if it is not a single local file.
+    /// Makes the file; `None` if it is not a single local file.
     fn of<S: DataSink>(
         config: &FileSinkConfig,
         private: bool,

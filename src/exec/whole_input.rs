@@ -28,7 +28,7 @@ use super::{Origin, hide};
 use crate::error::{Error, refusal};
 use crate::methods::Monitor;
 
-/// What an operator does. Plain parameters, so that a distributed engine can ship them.
+/// Job of an operator. Plain parameters, so that a distributed engine can ship them.
 pub trait Job: fmt::Debug + Send + Sync + 'static {
     /// Returns the name of the operator, as EXPLAIN shows it.
     fn operator(&self) -> &'static str;
@@ -36,10 +36,10 @@ pub trait Job: fmt::Debug + Send + Sync + 'static {
     /// Returns the name of the SQL function, for errors.
     fn function(&self) -> &str;
 
-    /// What an input is called in errors, by its place.
+    /// Returns the name of an input in errors, by its place.
     fn argument(&self, place: usize) -> &'static str;
 
-    /// What EXPLAIN shows, as `name=value`.
+    /// Returns the facts for EXPLAIN, as `name=value`.
     ///
     /// # Errors
     /// When parameters cannot be shown, which is a bug.
@@ -53,7 +53,7 @@ pub trait Job: fmt::Debug + Send + Sync + 'static {
         None
     }
 
-    /// Whether rows come out while others are read, from inputs that need not end; and the order in which they do.
+    /// Returns the order of rows that come out while inputs are read; `None` if they come out afterwards.
     fn streams(&self) -> Option<Vec<PhysicalSortExpr>> {
         None
     }
@@ -63,7 +63,7 @@ pub trait Job: fmt::Debug + Send + Sync + 'static {
         None
     }
 
-    /// The same job whose rows come out in this order, if there is one: then they need not be sorted.
+    /// Returns the job with rows in this order, if there is one: then they need not be sorted.
     fn ordered(&self, _order: &[PhysicalSortExpr]) -> Option<Self>
     where
         Self: Sized,
@@ -260,7 +260,7 @@ impl<J: Job> ExecutionPlan for WholeInputExec<J> {
     }
 }
 
-/// In how many tasks of a cluster the plan runs that is executed here.
+/// Returns the number of tasks of a cluster that run this plan.
 pub(super) fn tasks(context: &TaskContext) -> usize {
     #[cfg(feature = "distributed")]
     return context

@@ -29,7 +29,7 @@ use crate::publication::{Held, HeldBack, Repositioned, make, numbered};
 /// Column of what is held back: the snapshot that a row is to be published in as things are, NULL if in none.
 const PLACE: &str = "place";
 
-/// One step of a window.
+/// Step of a window.
 pub(super) struct WindowStep {
     pub repositioned: Repositioned,
     /// The columns of the rows.
@@ -44,29 +44,29 @@ pub(super) struct WindowStep {
     pub once: bool,
 }
 
-/// What the step before has left.
+/// Rest of the step before.
 pub(super) struct Before {
     /// Rows that are held back.
     pub held: Vec<RecordBatch>,
-    /// What it has written down.
+    /// Record of that step.
     pub record: Option<HeldBack>,
 }
 
 /// Rows that have gone through the window.
 pub(super) struct Windowed {
-    /// Those that are published now.
+    /// Rows that are published now.
     pub published: SendableRecordBatchStream,
-    /// Those that are held back.
+    /// Rows that are held back.
     pub held: Held,
 }
 
-/// What a step leaves.
+/// Result of a step.
 struct Stepped {
     /// Rows that are published, with their published time.
     published: Vec<RecordBatch>,
     /// Rows that are held back, and where they are.
     held: RecordBatch,
-    /// What is to be written down about it.
+    /// Record of the step, to be written down.
     record: HeldBack,
     /// Rows that left the window in this step, and those of them that are never published.
     left: (usize, usize),

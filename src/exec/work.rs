@@ -1,4 +1,4 @@
-//! One execution of a method: what the operators that make releases share.
+//! Execution of a method: the parts that operators share which make releases.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -40,7 +40,7 @@ pub(super) struct Work {
 /// A release, and what making it leaves behind.
 pub(super) struct Made {
     pub release: Release,
-    /// What earlier releases say of its rows.
+    /// State of its rows by earlier releases.
     pub state: State,
     pub rng: ChaCha20Rng,
 }
@@ -248,7 +248,7 @@ impl Work {
         }
     }
 
-    /// Nothing more will be told.
+    /// Tells that nothing more will be told.
     pub(super) fn done(&self) {
         self.progress.tell(Step::Done);
     }
@@ -280,7 +280,7 @@ impl Drop for Work {
     }
 }
 
-/// What EXPLAIN ANALYZE shows.
+/// Metrics that EXPLAIN ANALYZE shows.
 pub(super) struct Metrics {
     set: ExecutionPlanMetricsSet,
     pub baseline: BaselineMetrics,

@@ -29,7 +29,7 @@ fn step(from: &str, to: &str) -> f64 {
     }
 }
 
-/// How probable a value is after so many releases, over all ways.
+/// Computes the probability of a value after so many releases, over all ways.
 fn reached(from: &str, to: &str, releases: u64) -> f64 {
     match releases {
         0 => f64::from(u8::from(from == to)),
@@ -37,7 +37,7 @@ fn reached(from: &str, to: &str, releases: u64) -> f64 {
     }
 }
 
-/// What is known of somebody after a release: its number, the values of the group in order, and how probable they are.
+/// Belief about a person after a release: its number, the group's values in order, and their probabilities.
 type Known = (u64, Vec<String>, Vec<f64>);
 
 /// A publication of people `0..`, by hand.
@@ -175,7 +175,7 @@ fn decoded(believed: &Believed) -> Vec<RecordBatch> {
     ParquetRecordBatchReaderBuilder::try_new(contents).unwrap().build().unwrap().map(Result::unwrap).collect()
 }
 
-/// Identifier, release and shares of everybody in a file.
+/// Reads identifier, release and shares of everybody in a file.
 fn entries(file: &[RecordBatch]) -> BTreeMap<i64, (u64, Vec<f64>)> {
     let mut entries = BTreeMap::new();
     for batch in file {

@@ -20,7 +20,7 @@ use crate::microdata::{Layout, null_identifiers, repeated_identifiers};
 pub(super) struct InCells {
     rows: SendableRecordBatchStream,
     cells: u32,
-    /// What was read and is of no cell that was asked for yet, with its columns but for the cell; and its cell.
+    /// Rows that were read and belong to a later cell: their cell, and their columns with and without it.
     next: Option<(u32, RecordBatch, RecordBatch)>,
     last: u32,
 }
@@ -216,7 +216,7 @@ pub(in crate::exec) async fn people_again(
     check_identifiers(&counts, layout).map_err(|error| error.in_function(work.method.name()))
 }
 
-/// Of one row: rows, NULLs and repeated identifiers, and perhaps people of earlier releases, which are returned.
+/// Checks the counts in one row: rows, NULLs and repeated identifiers; returns the people of earlier releases.
 fn check_identifiers(counts: &[RecordBatch], layout: &Layout) -> crate::error::Result<usize> {
     let mut rows_of_counts = counts.iter().filter(|batch| batch.num_rows() > 0);
     let row = match (rows_of_counts.next(), rows_of_counts.next()) {

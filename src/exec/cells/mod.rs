@@ -54,15 +54,15 @@ use crate::release::RowOrder;
 /// Name of the column that the operator's inputs have behind their own.
 const CELL: &str = "cell";
 
-/// In how many cells a release is made.
+/// Number of cells of a release.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct CellCount {
-    /// That many, at least 1.
+    /// Number of cells, at least 1.
     pub cells: u32,
     /// Rows of the table, as far as they are known when it is planned.
     pub expected_rows: Option<usize>,
-    /// Why that many, for EXPLAIN, if nobody has said how many.
+    /// Reason for the number in EXPLAIN, if nobody has said it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
@@ -92,7 +92,7 @@ pub struct Cells {
     pub(in crate::exec) inputs: InputKinds,
     pub(in crate::exec) layout: Layout,
     pub(in crate::exec) schema: SchemaRef,
-    /// Whether several tasks of a cluster make it at once, each its own cells.
+    /// Spread over a cluster: several tasks make the release at once, each its own cells.
     pub(in crate::exec) spread: bool,
 }
 
@@ -110,7 +110,7 @@ impl CellsExec {
         Self::over(Arc::new(Cells { job, count, inputs, layout, schema, spread: false }), plans)
     }
 
-    /// In how many cells the release is made.
+    /// Returns the number of cells of the release.
     pub fn cells(&self) -> &CellCount {
         &self.the_job().count
     }
@@ -168,7 +168,7 @@ pub(super) fn by_cell(input: &Schema) -> Option<PhysicalSortExpr> {
     Some(PhysicalSortExpr::new(Arc::new(Column::new(input.field(place).name(), place)), options))
 }
 
-/// What stands in the numbers of groups in place of the cell.
+/// Draws the tags that stand in the numbers of groups in place of the cell.
 pub(super) fn tags(seed: &Seed, cells: u32) -> Vec<u32> {
     let mut tags: Vec<u32> = (0..cells).collect();
     tags.shuffle(&mut seed.rng());
@@ -176,7 +176,7 @@ pub(super) fn tags(seed: &Seed, cells: u32) -> Vec<u32> {
 }
 
 impl CellCount {
-    /// That many cells, of a table of so many rows.
+    /// Makes so many cells of a table of so many rows.
     pub fn new(cells: u32, expected_rows: Option<usize>) -> Self {
         Self { cells, expected_rows, reason: None }
     }
@@ -269,7 +269,7 @@ impl Job for Cells {
     }
 }
 
-/// One execution.
+/// Execution of the operator.
 struct Running {
     work: Arc<Work>,
     seed: Seed,
@@ -318,7 +318,7 @@ impl Running {
     }
 }
 
-/// Where memory does not suffice for a cell, smaller ones may do; where it does not for the sorts that go with it, fewer at a time may, too.
+/// Adds advice to an error of memory. Smaller cells may do where it does not suffice for a cell; fewer at a time may do where it does not suffice for sorts.
 pub(super) fn in_a_cell(error: DataFusionError, function: &str, cells: u32) -> DataFusionError {
     let DataFusionError::ResourcesExhausted(text) = error.find_root() else { return error };
     if cells == 1 {

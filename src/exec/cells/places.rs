@@ -61,7 +61,7 @@ pub(in crate::exec) struct Places {
     found: Mutex<Option<Shared>>,
 }
 
-/// What nodes with one job find once in an execution, if they are in one process; and which execution that is.
+/// Survey that nodes with one job make once in an execution, if they are in one process; and that execution.
 #[derive(Debug)]
 struct Shared(Weak<TaskContext>, Arc<OnceCell<RecordBatch>>);
 
@@ -202,7 +202,7 @@ impl Job for Places {
     }
 }
 
-/// One look at a table.
+/// Look at a table.
 struct Surveyor {
     layout: Layout,
     method: AnyMethod,
@@ -307,7 +307,7 @@ impl Surveyor {
     }
 }
 
-/// `anonymize_place(places, quasi..)`: the cell of a row. Not a function of SQL: only plans have it. Workers of a cluster know it by its name.
+/// Returns `anonymize_place(places, quasi..)`: the cell of a row. Not a function of SQL: only plans have it. Workers of a cluster know it by its name.
 pub(crate) fn place_function() -> Arc<ScalarUDF> {
     Arc::new(ScalarUDF::new_from_impl(CellByPlace::default()))
 }
@@ -343,7 +343,7 @@ impl Routers {
     }
 }
 
-/// What was read is no part of what the function is.
+/// Compares the function without what was read, which is no part of it.
 impl PartialEq for Routers {
     fn eq(&self, _other: &Self) -> bool {
         true
@@ -363,7 +363,7 @@ impl Default for CellByPlace {
 }
 
 impl fmt::Debug for CellByPlace {
-    /// Without the tree, which has values of the data.
+    /// Writes all but the tree, which has values of the data.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("CellByPlace").finish_non_exhaustive()
     }

@@ -58,7 +58,7 @@ impl Refusals {
         }
     }
 
-    /// When all cells were looked at. A release that is made as a whole has one, whose refusal is said as it is.
+    /// Checks that no cell was refused, once all were looked at. A release that is made as a whole has one, whose refusal is said as it is.
     ///
     /// # Errors
     /// When some were refused; nothing may be published then.

@@ -44,7 +44,7 @@ pub(super) struct Sampled {
 }
 
 impl Sampler {
-    /// For tables of these columns.
+    /// Begins a sample of tables of these columns.
     ///
     /// # Errors
     /// When their rows cannot be hashed.

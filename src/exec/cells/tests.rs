@@ -191,7 +191,7 @@ async fn what_does_not_fit_is_spilled() {
     assert!(found.windows(2).all(|pair| pair[0] == pair[1]));
 }
 
-/// Where memory does not suffice, the error says of what there should be less.
+/// The error says what to reduce if memory does not suffice.
 #[test]
 fn what_does_not_fit_at_all_says_what_may() {
     let five = std::num::NonZeroUsize::new(5).unwrap();

@@ -49,8 +49,8 @@ pub(crate) struct Profile {
 }
 
 impl Profile {
-    /// One row per column (`kind` `column`), for the sets of two and three quasi-identifiers that single out most people (`set`), and for
-    /// all quasi-identifiers together (`table`). Shares are of rows, 0 to 1.
+    /// Returns the schema. It has a row per column (`kind` `column`), rows for the sets of two and three quasi-identifiers that
+    /// single out most people (`set`), and a row for all quasi-identifiers together (`table`). Shares are of rows, 0 to 1.
     fn schema() -> SchemaRef {
         let text = |name: &str, null: bool| Field::new(name, DataType::Utf8, null);
         Arc::new(Schema::new(vec![

@@ -4,7 +4,7 @@ use datafusion::arrow::datatypes::{DataType, Field};
 use datafusion::common::utils::quote_identifier;
 use datafusion::sql::sqlparser::keywords::ALL_KEYWORDS;
 
-/// A name as SQL has it: words such as `list` and `map` begin something else before a bracket.
+/// Returns a name as SQL has it: words such as `list` and `map` begin something else before a bracket.
 fn named(name: &str) -> String {
     match ALL_KEYWORDS.iter().any(|word| word.eq_ignore_ascii_case(name)) {
         true => format!("\"{name}\""),
