@@ -1,4 +1,4 @@
-//! What is asked of Delta Lake: open a table at a version, create one, commit the next version or fail.
+//! Interface to Delta Lake: opens a table at a version, creates one, commits the next version or fails.
 //!
 //! A commit is one request: it creates the file of the next version, which fails if there is one. Nobody's commits are merged with
 //! ours, so nothing is read before or after it.
@@ -57,7 +57,7 @@ pub(super) async fn newest(log: LogStoreRef) -> Result<Option<DeltaTable>> {
     }
 }
 
-/// One version.
+/// Opens one version.
 pub(super) async fn at_version(log: LogStoreRef, version: u64) -> Result<DeltaTable> {
     let mut table = DeltaTable::new(log);
     table.load_version(version).await.map_err(failed)?;
@@ -86,7 +86,7 @@ pub(super) async fn files(table: &DeltaTable) -> Result<Vec<(String, u64)>> {
 #[derive(Debug)]
 pub(super) struct Listed {
     pub(super) name: String,
-    /// What is said of its contents.
+    /// Statistics of its contents.
     stats: Option<serde_json::Value>,
     /// True if rows of it are struck out.
     lacks_rows: bool,
@@ -160,7 +160,7 @@ pub(super) async fn commit<const N: usize>(
     write(table.log_store().object_store(None).as_ref(), version(table) + 1, actions, operation, says).await
 }
 
-/// What a commit says, as a text.
+/// Writes the content of a commit as a text.
 pub(super) fn text(says: &impl Serialize) -> Result<String> {
     serde_json::to_string(says).map_err(input_error)
 }
@@ -195,7 +195,7 @@ pub(super) async fn sum_up(log: LogStoreRef, version: u64, phase: u64) {
 pub(super) struct Commit {
     /// BLAKE3 hash of its bytes, in hexadecimal digits.
     pub(super) hash: String,
-    /// When it was made, in milliseconds since 1970.
+    /// Time of the commit, in milliseconds since 1970.
     pub(super) time: Option<i64>,
     says: HashMap<String, serde_json::Value>,
     /// Files that come with it, of which more is said than where they are and what `stats` tell.
@@ -214,7 +214,7 @@ impl Commit {
         self.says.keys().all(|key| !is_ours(key) || keys.contains(&key.as_str()))
     }
 
-    /// What it says under a key.
+    /// Returns the commit's text under a key.
     pub(super) fn says(&self, key: &str) -> Option<&str> {
         self.says.get(key)?.as_str()
     }
@@ -244,8 +244,8 @@ pub(super) async fn committed(table: &DeltaTable, version: u64) -> Result<Option
     }))
 }
 
-/// What we said in the commit of a version, and when that was (milliseconds since 1970), if there is such a commit and it is
-/// ours.
+/// Reads our text in the commit of a version, and the time (milliseconds since 1970), if there is such a commit and
+/// it is ours.
 pub(super) async fn read_commit_info<T: DeserializeOwned>(
     table: &DeltaTable,
     version: u64,
@@ -284,7 +284,7 @@ pub(super) fn remove(path: String, size: u64) -> Action {
     })
 }
 
-/// The schema as Delta Lake has it.
+/// Converts the schema into Delta Lake's.
 pub(super) fn kernel_schema(schema: &Schema) -> Result<StructType> {
     schema.try_into_kernel().map_err(input_error)
 }
@@ -296,7 +296,7 @@ pub(super) fn columns(table: &DeltaTable) -> Result<SchemaRef> {
     Ok(Arc::new(columns))
 }
 
-/// As an error of the engine.
+/// Converts an error into one of the engine.
 pub(super) fn failed(error: DeltaTableError) -> DataFusionError {
     match error {
         DeltaTableError::ObjectStore { source } => DataFusionError::ObjectStore(Box::new(source)),

@@ -9,12 +9,12 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use crate::error::{Error, Result, thousands};
 use crate::microdata::{ColumnEncoder, Encoded, Order};
 
-/// How values may change.
+/// Rule of how values may change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub(crate) enum Changes {
-    /// As the update relation says, over any number of its pairs.
+    /// Changes as the update relation says, over any number of its pairs.
     Listed,
-    /// In any way.
+    /// Changes in any way.
     Any,
     /// By a law: from snapshot to snapshot one pair of the relation, or none; and of new people, too many can have values that can become alike.
     Law,
@@ -27,7 +27,7 @@ pub(crate) struct Change {
     pub(crate) snapshot: u32,
     /// The value that they had, and the one that they have.
     pub(crate) values: [u32; 2],
-    /// Who.
+    /// The person.
     pub(crate) person: u32,
 }
 
@@ -37,11 +37,11 @@ pub(crate) struct Frequent {
     /// Number of the snapshot, from 1.
     pub(crate) snapshot: u32,
     pub(crate) value: u32,
-    /// How many have it.
+    /// Number of people who have it.
     pub(crate) people: u64,
 }
 
-/// What was found. Values and people are codes of the encoded columns.
+/// Findings of the dry run. Values and people are codes of the encoded columns.
 pub(crate) struct Findings {
     pub(crate) people: Encoded,
     pub(crate) values: Encoded,
@@ -59,7 +59,7 @@ pub(crate) struct DryRun {
     people: ColumnEncoder,
     values: ColumnEncoder,
     becomes: FxHashMap<u32, Vec<u32>>,
-    /// What a value can become, and over how many pairs at least.
+    /// Values that each value can become, with the least number of pairs on the way.
     reach: FxHashMap<u32, FxHashMap<u32, u32>>,
     /// Of everybody, by code: the last snapshot that had them, and their value in it.
     last: Vec<(u32, u32)>,
@@ -72,7 +72,7 @@ pub(crate) struct DryRun {
 }
 
 impl DryRun {
-    /// Of people and values of these columns.
+    /// Begins with people and values of these columns.
     ///
     /// # Errors
     /// When DataFusion cannot group by one of the types.
@@ -108,7 +108,7 @@ impl DryRun {
         Ok(())
     }
 
-    /// What follows are rows of the next snapshot.
+    /// Begins the rows of the next snapshot.
     ///
     /// # Errors
     /// When the one before cannot be published at all.
@@ -199,7 +199,7 @@ impl DryRun {
         pairs.is_some_and(|pairs| self.changes != Changes::Law || *pairs <= snapshots)
     }
 
-    /// Of values that can become alike, all people, as of the one that most of them have; by a law, a group has one of these.
+    /// Counts values that can become alike as the one that most of their people have. By a law, a group has one of these.
     fn alike(&self, new: FxHashMap<u32, u64>) -> FxHashMap<u32, u64> {
         if self.changes != Changes::Law {
             return new;

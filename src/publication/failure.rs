@@ -7,17 +7,17 @@ use datafusion::common::DataFusionError;
 
 use crate::error::{AnonymizeError, ErrorKind, told};
 
-/// What errors are of.
+/// Function that errors name.
 const FUNCTION: &str = "publication";
 
-/// What an INSERT hears that another one has overtaken.
+/// Returns the error of an INSERT that another one has overtaken.
 pub(super) fn overtaken() -> DataFusionError {
     conflict(
         "another INSERT decided a release of this publication since this one was planned; nothing was published: run it again",
     )
 }
 
-/// Somebody else has published in the meantime.
+/// Returns the error of an INSERT during which somebody else has published.
 pub(super) fn conflict(message: impl Into<String>) -> DataFusionError {
     AnonymizeError::new(FUNCTION, ErrorKind::Conflict, message).into()
 }
@@ -27,12 +27,12 @@ pub(super) fn breach(message: impl Into<String>) -> DataFusionError {
     AnonymizeError::new(FUNCTION, ErrorKind::Breach, message).into()
 }
 
-/// What Delta Lake and the like say, who speak of files and commits, not of values.
+/// Converts errors of Delta Lake and the like, who speak of files and commits, not of values.
 pub(super) fn input_error(error: impl Display) -> DataFusionError {
     AnonymizeError::new(FUNCTION, ErrorKind::Input, error.to_string()).into()
 }
 
-/// The runtime ends, or the query was dropped.
+/// Returns the error of an ended runtime or a dropped query.
 pub(super) fn cancelled() -> DataFusionError {
     AnonymizeError::new(FUNCTION, ErrorKind::Cancelled, "cancelled").into()
 }

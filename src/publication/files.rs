@@ -20,7 +20,7 @@ use crate::release::GROUP_ID;
 /// A Parquet file that is still in memory.
 #[derive(Debug)]
 pub(crate) struct MadeFile {
-    /// What it will be.
+    /// Description of the file that will be.
     pub(crate) file: ReleaseFile,
     /// Its contents.
     pub(crate) contents: Vec<u8>,

@@ -19,7 +19,7 @@ pub(crate) struct Fingerprint {
 }
 
 impl Fingerprint {
-    /// Of no rows.
+    /// Begins without rows.
     pub(crate) fn new(key: [u64; 2]) -> Self {
         Self { key, sum: 0, converter: None }
     }
@@ -78,7 +78,7 @@ pub(crate) struct RelationFingerprint {
 }
 
 impl RelationFingerprint {
-    /// Of no rows of an update relation, or of a domain.
+    /// Begins without rows of an update relation, or of a domain.
     pub(crate) fn new(key: [u64; 2], domain: bool) -> Self {
         Self { key, domain, converter: None, numbers: HashMap::new(), pairs: BTreeSet::new() }
     }

@@ -18,9 +18,9 @@ pub(super) struct LedgerMetadata {
     pub publication: String,
     /// Key of the snapshots' fingerprints.
     pub key: [u64; 2],
-    /// What every release keeps to.
+    /// Terms that every release keeps to.
     pub spec: PublicationSpec,
-    /// Where the public table was to be when the publication was begun. Both tables may move later.
+    /// Planned location of the public table when the publication was begun. Both tables may move later.
     pub public: String,
 }
 
@@ -33,7 +33,7 @@ impl LedgerMetadata {
     /// All of a ledger, beside the format.
     const ALL: [&str; 4] = [Self::PUBLICATION, Self::KEY, Self::SPEC, Self::PUBLIC];
 
-    /// Of a publication that begins.
+    /// Makes the metadata of a publication that begins.
     pub(super) fn draw(spec: PublicationSpec, public: &Url) -> Result<Self> {
         let key = u128::from_str_radix(&random_name()?, 16).map_err(input_error)?;
         Ok(Self {
@@ -55,7 +55,7 @@ impl LedgerMetadata {
         }
     }
 
-    /// The same of a public table. What is a ledger is left to [`of`](Self::of), too.
+    /// Checks the format of a public table. What is a ledger is left to [`of`](Self::of), too.
     ///
     /// # Errors
     /// As for a ledger.
@@ -68,7 +68,7 @@ impl LedgerMetadata {
         }
     }
 
-    /// Of a ledger.
+    /// Reads the metadata of a ledger.
     ///
     /// # Errors
     /// When it is none, or one of a format that this version does not know.
@@ -104,7 +104,7 @@ impl LedgerMetadata {
         hasher.finalize().to_hex().to_string()
     }
 
-    /// As settings of a table.
+    /// Writes the metadata as settings of a table.
     pub(super) fn settings(&self) -> Result<[(&'static str, String); 5]> {
         let spec = serde_json::to_string(&self.spec).map_err(input_error)?;
         let key = u128::from(self.key[0]) << 64 | u128::from(self.key[1]);

@@ -72,7 +72,7 @@ pub(super) fn hash_of_names<'a>(names: impl Iterator<Item = &'a str>) -> String 
     hasher.finalize().to_hex().to_string()
 }
 
-/// What the commit of a release says: its record and the state after it.
+/// Returns the content of a release's commit: its record and the state after it.
 pub(super) fn commit_info(record: &Record, state: &LedgerState) -> Result<[(&'static str, String); 3]> {
     let (record, state) = (delta::text(record)?, delta::text(state)?);
     let hash = hash_of(&record, &state);
@@ -139,7 +139,7 @@ pub(super) async fn newest(ledger: &DeltaTable) -> Result<(Option<Record>, Ledge
     Ok((record, state))
 }
 
-/// One release that was decided.
+/// Reads the record of a release that was decided.
 ///
 /// # Errors
 /// When its commit is not what was written, or the store fails.
@@ -156,7 +156,7 @@ pub(super) async fn records(ledger: &DeltaTable) -> Result<Vec<Record>> {
     versions.map(|number| record(ledger, number)).buffered(AT_ONCE).try_collect().await
 }
 
-/// How many commits of a ledger are not as the next one says, are missing or cannot be read; of how many.
+/// Counts the commits of a ledger that are not as the next one says, are missing or cannot be read; and all commits.
 pub(super) async fn damaged_commits(ledger: &DeltaTable) -> (usize, usize) {
     let hashes = |number| async move {
         match number {

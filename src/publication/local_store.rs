@@ -296,7 +296,7 @@ fn keep_to_owner(file: &File) -> io::Result<()> {
     file.set_permissions(std::os::unix::fs::PermissionsExt::from_mode(0o600))
 }
 
-/// A directory that somebody has made before is the owner's from now on.
+/// Closes a directory that somebody has made before to all but the owner.
 #[cfg(unix)]
 fn close_to_others(directory: &FilePath) -> io::Result<()> {
     use std::os::unix::fs::PermissionsExt;

@@ -20,7 +20,7 @@ const AHEAD: usize = 2;
 pub(crate) struct Observer {
     key: [u64; 2],
     snapshot: Arc<Mutex<Snapshot>>,
-    /// That of the update relation, if there is one.
+    /// Fingerprint of the update relation, if there is one.
     updates: Option<Arc<Mutex<RelationFingerprint>>>,
 }
 
@@ -33,7 +33,7 @@ struct Snapshot {
     rows: u64,
 }
 
-/// Which columns decide whether a snapshot is another one than that of an earlier release.
+/// Columns that decide whether a snapshot is another one than that of an earlier release.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Counted {
     /// All.
@@ -111,7 +111,7 @@ impl Observer {
     }
 }
 
-/// The same rows. Each batch is shown to `seen` before it passes.
+/// Passes the same rows. Each batch is shown to `seen` before it passes.
 fn look<T: Send + 'static>(
     rows: SendableRecordBatchStream,
     to: &Arc<Mutex<T>>,

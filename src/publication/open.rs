@@ -36,13 +36,13 @@ pub(crate) struct OpenPublication {
     pub(super) publication: Publication,
     pub(super) public: Place,
     pub(super) private: Place,
-    /// What was begun, or what will be if this is the first release.
+    /// Metadata of the publication that was begun, or will be if this is the first release.
     pub(super) metadata: LedgerMetadata,
     pub(super) ledger: Option<DeltaTable>,
     pub(super) published: Option<DeltaTable>,
     /// The newest release that was decided.
     pub(super) newest: Option<Record>,
-    /// What the ledger is after it.
+    /// State of the ledger after it.
     pub(super) state: LedgerState,
     /// Names of the public Parquet files.
     pub(super) names: Vec<String>,
@@ -154,7 +154,7 @@ impl OpenPublication {
         clock::behind(number, then, clock::now()).filter(|_| number > 0)
     }
 
-    /// In how many cells its releases are made, if it was begun.
+    /// Returns the number of cells of its releases, if it was begun.
     pub(crate) fn cells(&self) -> Option<u32> {
         self.ledger.as_ref().map(|_| self.metadata.spec.cells)
     }
@@ -212,7 +212,7 @@ impl OpenPublication {
         self.beliefs_contents().await.map(|_| ())
     }
 
-    /// Where the rows are that are held back, if there are any.
+    /// Returns the file of the rows that are held back, if there are any.
     pub(super) fn held_file(&self) -> Option<&ReleaseFile> {
         self.newest()?.held_back.as_ref()?.file.as_ref()
     }
@@ -228,12 +228,12 @@ impl OpenPublication {
         }
     }
 
-    /// Where it is that readers believe of everybody's values, if that is known.
+    /// Returns the file of readers' beliefs about everybody's values, if they are known.
     pub(super) fn beliefs_file(&self) -> Option<&ReleaseFile> {
         self.newest()?.beliefs.as_ref().map(|beliefs| &beliefs.file)
     }
 
-    /// What readers believe of everybody's values.
+    /// Reads the beliefs of readers about everybody's values.
     ///
     /// # Errors
     /// As for [`held_back`](Self::held_back).
@@ -312,7 +312,7 @@ impl OpenPublication {
         ))
     }
 
-    /// Ledger and public table are of two publications.
+    /// Returns the error of a ledger and a public table of two publications.
     fn another_publication(&self, decided: u64) -> DataFusionError {
         let (public, private) = (&self.publication.public, &self.publication.private);
         let begun = &self.metadata.public;
@@ -406,7 +406,7 @@ impl OpenPublication {
     }
 }
 
-/// Neither of the two tables is where it is said to be.
+/// Returns the error of two tables neither of which is where it is said to be.
 fn nothing_here(publication: &Publication) -> DataFusionError {
     let (public, private) = (&publication.public, &publication.private);
     refusal!(

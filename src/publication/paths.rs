@@ -1,4 +1,4 @@
-//! Where things lie at the two places of a publication, and what they are called: staged files, claims, probes, random names.
+//! Paths at the two places of a publication, and the names of staged files, claims and probes; random names.
 
 use datafusion::common::Result;
 use datafusion::object_store::path::Path;
@@ -12,14 +12,14 @@ use super::record::ReleaseFile;
 pub(super) const LOG: &str = "_delta_log";
 /// Beside the ledger's own files; names with an underscore are not part of a Delta table.
 pub(super) const STAGED: &str = "_staged";
-/// In the public place; names with an underscore are not part of a Delta table.
+/// Folder in the public place; names with an underscore are not part of a Delta table.
 pub(super) const CLAIMS: &str = "_claims";
-/// What the names of probes begin with.
+/// Prefix of the names of probes.
 const PROBE: &str = "probe-";
 /// Digits of a random name.
 const DIGITS: usize = 32;
 
-/// 128 random bits in hexadecimal digits, from the operating system.
+/// Draws 128 random bits in hexadecimal digits, from the operating system.
 ///
 /// # Errors
 /// When the operating system has none.
@@ -62,12 +62,12 @@ pub(super) fn attempt(name: &str) -> Path {
     Path::from_iter([STAGED, name])
 }
 
-/// Where a file of an attempt is staged.
+/// Returns the path of a staged file of an attempt.
 pub(super) fn staged(attempt: &str, file: &ReleaseFile) -> Path {
     Path::from_iter([STAGED, attempt, &file.name])
 }
 
-/// Where a release of this number is claimed.
+/// Returns the path of the claim of a release of this number.
 pub(super) fn claim(number: u64) -> Path {
     Path::from_iter([CLAIMS, &number.to_string()])
 }

@@ -12,7 +12,7 @@ use crate::error::refusal;
 /// Name of the option and of the setting.
 pub(crate) const PERIOD: &str = "period";
 
-/// What a publication counts, for good.
+/// Unit that a publication counts in, for good.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
@@ -41,13 +41,13 @@ impl fmt::Display for PeriodUnit {
     }
 }
 
-/// Which period a snapshot is of; made of a text.
+/// Period of a snapshot; made of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Period {
-    /// What is counted.
+    /// Unit that is counted.
     pub unit: PeriodUnit,
-    /// One higher for each step.
+    /// Number of the period, one higher for each step.
     pub number: u64,
 }
 
@@ -80,7 +80,7 @@ impl Period {
     }
 }
 
-/// As option `period` is written: `2026-01-31`, `2026-W05`, `2026-01`, `2026-Q1` or a whole number from 1.
+/// Reads option `period`: `2026-01-31`, `2026-W05`, `2026-01`, `2026-Q1` or a whole number from 1.
 impl FromStr for Period {
     type Err = DataFusionError;
 
@@ -89,7 +89,7 @@ impl FromStr for Period {
     }
 }
 
-/// As it is written.
+/// Writes the period as option `period` is written.
 impl fmt::Display for Period {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.unit, self.first_day()) {
@@ -137,7 +137,7 @@ pub(crate) fn parse(text: &str) -> Result<Period> {
     }
 }
 
-/// What is written as in a calendar.
+/// Reads a period that is written as in a calendar.
 fn calendar(text: &str) -> Option<Period> {
     let (year, rest) = text.split_once('-')?;
     let digits = |text: &str, count: usize| text.len() == count && text.bytes().all(|byte| byte.is_ascii_digit());

@@ -11,7 +11,7 @@ use super::spec::Publication;
 use crate::error::{refusal, thousands};
 use crate::methods::state::MOST_STEPS;
 
-/// What the newest release is of. Where nobody said it, every release is one of its own.
+/// Returns the period of the newest release. Where nobody said it, every release is one of its own.
 fn newest_period(newest: &Record, otherwise: PeriodUnit) -> Period {
     match newest.periods.last() {
         Some(&number) => Period { unit: newest.unit.unwrap_or(otherwise), number },

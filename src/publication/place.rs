@@ -1,4 +1,4 @@
-//! Where a publication's two tables are.
+//! Places of a publication's two tables.
 
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
@@ -18,10 +18,10 @@ use super::log_cache::CachedLog;
 use super::paths::{LOG, claim};
 use crate::error::refusal;
 
-/// Who may read what is written.
+/// Permission to read what is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Access {
-    /// Whoever the process's umask allows.
+    /// Readers whom the process's umask allows.
     Public,
     /// The owner.
     Private,
@@ -132,8 +132,8 @@ impl Place {
         })
     }
 
-    /// Whoever reads a table reads what is in its directory: a ledger must not lie there, nor may a public table lie where only
-    /// the owner can read.
+    /// Refuses a place inside of a table, whose readers read all of its directory: a ledger must not lie there, nor may
+    /// a public table lie where only the owner can read.
     ///
     /// # Errors
     /// When a directory above is a Delta table.
@@ -188,7 +188,7 @@ impl Place {
     }
 }
 
-/// What a session says of a store that nobody has registered is no help.
+/// Returns the error of a store that nobody has registered, as a session's own is no help.
 fn unknown_store(url: &Url) -> DataFusionError {
     match url.scheme() {
         "s3" | "s3a" | "gs" | "gcs" | "az" | "abfs" | "abfss" | "http" | "https" => refusal!(
@@ -249,7 +249,7 @@ fn store_path(url: &Url) -> Result<StorePath> {
     StorePath::from_url_path(url.path()).map_err(|error| refusal!("publication", "{url} is not a location: {error}"))
 }
 
-/// Delta Lake decodes these once too often, and would look for them elsewhere.
+/// Refuses escapes in paths, which Delta Lake decodes once too often and would look for elsewhere.
 fn refuse_ambiguous(path: &str) -> Result<()> {
     let encoded = |place: usize| {
         let digits = path.as_bytes().get(place + 1..place + 3);
@@ -284,7 +284,7 @@ fn local(path: &Path) -> Result<Url> {
     Ok(url)
 }
 
-/// Where the ledger is if nothing else is said: beside the public table.
+/// Returns the default place of the ledger: beside the public table.
 ///
 /// # Errors
 /// When the public table is at the root of its store.
@@ -301,7 +301,7 @@ pub(crate) fn private_beside(public: &Url) -> Result<Url> {
     Ok(url)
 }
 
-/// Whoever may read one table must not find the other one in it.
+/// Checks that neither table is in the other, where its readers would find it.
 ///
 /// # Errors
 /// When one location is inside of the other.

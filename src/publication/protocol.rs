@@ -52,20 +52,20 @@ impl Attempt {
     }
 }
 
-/// What a release leaves to the next one, in files beside the ledger's own ones.
+/// Files that a release leaves to the next one, beside the ledger's own ones.
 #[derive(Debug)]
 pub(super) struct Remembered {
     /// Columns of the ledger.
     pub(super) schema: SchemaRef,
     /// Entries of people.
     pub(super) entries: Vec<MadeFile>,
-    /// Those of them that are staged with the release, because they are too many for memory.
+    /// Files of entries that are staged with the release, because they are too many for memory.
     pub(super) staged: Vec<ReleaseFile>,
     /// Earlier entries in fewer files.
     pub(super) merged: Compaction,
-    /// What is held back; only the record refers to it.
+    /// File of the rows that are held back; only the record refers to it.
     pub(super) held: Option<MadeFile>,
-    /// What a reader believes; only the record refers to it.
+    /// File of a reader's beliefs; only the record refers to it.
     pub(super) believed: Option<MadeFile>,
 }
 
@@ -182,7 +182,7 @@ fn not_written(open: &OpenPublication, error: impl Into<DataFusionError>) -> Dat
     while_doing(format!("the ledger at {place} could not be written; nothing was published"), error)
 }
 
-/// The ledger as it is when a release is decided.
+/// Returns the state of the ledger when a release is decided.
 async fn next_state(
     open: &OpenPublication,
     ledger: &DeltaTable,
@@ -202,7 +202,7 @@ async fn next_state(
     })
 }
 
-/// All that comes before the commit.
+/// Prepares the release up to the commit.
 async fn prepare(
     open: &mut OpenPublication,
     attempt: &Attempt,

@@ -23,7 +23,7 @@ use super::tables::PublicFiles;
 use super::vacuum::vacuum;
 use crate::error::refusal;
 
-/// Which of every five versions has a checkpoint: one of the public table is not written by the same INSERT as one of the ledger.
+/// Remainder of versions with a checkpoint, by five: no INSERT writes one of both tables.
 const PUBLIC_PHASE: u64 = 2;
 const LEDGER_PHASE: u64 = 4;
 
@@ -82,8 +82,8 @@ async fn publish_record(open: &mut OpenPublication, record: &Record) -> Result<b
     Ok(!first)
 }
 
-/// Before the first file is copied: the place is this publication's, and the number this release's. A ledger that was copied
-/// decides numbers, too.
+/// Claims the number before the first file is copied: the place is this publication's, and the number this
+/// release's. A ledger that was copied decides numbers, too.
 async fn claim_number(open: &mut OpenPublication, record: &Record, schema: &SchemaRef) -> Result<()> {
     if open.published.is_none() {
         let name = [(LedgerMetadata::PUBLICATION, open.metadata.publication.clone()), format::setting()];

@@ -35,11 +35,11 @@ pub(crate) struct Reader {
 /// A line of the list of releases.
 #[derive(Debug, Clone)]
 pub(crate) struct ReleaseRow {
-    /// What the release says about itself.
+    /// Announcement of the release about itself.
     pub(crate) announcement: Announcement,
-    /// When it became public, in milliseconds since 1970.
+    /// Time when it became public, in milliseconds since 1970.
     pub(crate) time: Option<i64>,
-    /// What only the publisher knows.
+    /// Record that only the publisher knows.
     pub(crate) record: Option<Record>,
     /// Against whom its bound holds, beside all releases before it; `None` if nobody here knows its method.
     pub(crate) against: Option<Against>,
@@ -58,7 +58,7 @@ pub(crate) struct ReleaseRow {
 }
 
 impl ReleaseRow {
-    /// By what the release says of itself: against whom its bound holds, and what participants can infer.
+    /// Returns the reader against whom the bound holds, and the inferences of participants, as the release says.
     fn against(announcement: &Announcement) -> Option<(Against, OfParticipants)> {
         let description = announcement.description();
         let repositioned = serde_json::from_str::<Map<String, Value>>(&description.parameters).ok()?;

@@ -1,4 +1,4 @@
-//! What is written down about a release: for the publisher in the ledger, for everybody in the public table.
+//! Records of a release: for the publisher in the ledger, for everybody in the public table.
 
 use serde::{Deserialize, Serialize};
 
@@ -33,7 +33,7 @@ pub(crate) struct Record {
     pub(crate) files: Vec<ReleaseFile>,
     /// The files of the ledger that came with it.
     pub(crate) entries: Vec<ReleaseFile>,
-    /// What everybody may know about it.
+    /// Figures that everybody may know about it.
     pub(crate) figures: Figures,
     /// Rows that were left out and stay new.
     pub(crate) withheld: u64,
@@ -44,17 +44,17 @@ pub(crate) struct Record {
     /// under a signature were equally many of each value. `None` of other methods, and where signatures are drawn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) balanced: Option<bool>,
-    /// Which periods all releases up to this one are of, the first one's first; empty where nobody said, and every release is one.
+    /// Periods of all releases up to this one, the first one's first; empty where nobody said, and every release is one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) periods: Vec<u64>,
-    /// What they count. `None` where nobody said periods.
+    /// Unit that they count. `None` where nobody said periods.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) unit: Option<PeriodUnit>,
-    /// What is held back after it, of a stream that is repositioned.
+    /// Rows that are held back after it, of a stream that is repositioned.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) held_back: Option<HeldBack>,
-    /// What a reader believes after it who knows how probable changes are, of m-distinct that is not exact. `None` where nobody says how probable
-    /// all changes are, and in cells.
+    /// Beliefs after it of a reader who knows how probable changes are, of m-distinct that is not exact. `None` where
+    /// nobody says how probable all changes are, and in cells.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) beliefs: Option<Beliefs>,
 }
@@ -80,7 +80,7 @@ impl Record {
         self.periods.get(usize::try_from(release.checked_sub(1)?).ok()?).copied()
     }
 
-    /// What the next record says of earlier fingerprints.
+    /// Returns the earlier fingerprints for the next record.
     pub(crate) fn fingerprints(&self) -> String {
         let all = format!("{}{}", self.earlier, self.fingerprint.get(..DIGITS).unwrap_or_default());
         let kept = all.len().saturating_sub(MOST * DIGITS);
@@ -99,23 +99,23 @@ pub(crate) struct HeldBack {
     /// True if all of the window was published.
     pub(crate) finished: bool,
     pub(crate) published: u64,
-    /// Those of them that were published late, and by how many snapshots in all.
+    /// Rows that were published late, and the snapshots that they waited in all.
     pub(crate) moved: u64,
     pub(crate) distance: u64,
     /// Rows that are never published, those that came too late among them.
     pub(crate) suppressed: u64,
     pub(crate) late: u64,
-    /// Where the rows are, beside the ledger's own files.
+    /// File of the rows, beside the ledger's own files.
     pub(crate) file: Option<ReleaseFile>,
 }
 
-/// What a reader believes of people's values.
+/// Beliefs of a reader about people's values.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Beliefs {
     /// The highest probability of a value for one of the people in the release; `None` if there are none.
     pub(crate) achieved: Option<f64>,
-    /// Where the probabilities of everybody's values are, beside the ledger's own files.
+    /// File of the probabilities of everybody's values, beside the ledger's own files.
     pub(crate) file: ReleaseFile,
 }
 
@@ -160,10 +160,10 @@ pub(crate) struct Announcement {
     /// Of methods by whose law values can change, whether they do, so that releases say their periods. `None` of others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) lawful: Option<bool>,
-    /// Which period it is of, where values change from period to period and somebody said it.
+    /// Period of the release, where values change from period to period and somebody said it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) period: Option<u64>,
-    /// What periods count.
+    /// Unit of the periods.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) unit: Option<PeriodUnit>,
     /// Of methods that know of no earlier release: whether the publisher checks by identifiers that nobody is in two of them.
@@ -174,7 +174,7 @@ pub(crate) struct Announcement {
 }
 
 impl Announcement {
-    /// Of its method.
+    /// Returns the description of its method.
     pub(crate) fn description(&self) -> Description {
         Description::new(&self.method, self.parameters.clone(), String::new(), None)
     }

@@ -1,4 +1,4 @@
-//! What a publication promises, and what its first release fixes for all later ones.
+//! Terms of a publication: its promise, and what its first release fixes for all later ones.
 
 use serde::{Deserialize, Serialize};
 use url::Url;
@@ -12,14 +12,14 @@ use crate::microdata::Roles;
 /// Of a repositioned stream: what its parameters say beside those of the method.
 pub(super) const WINDOW: &str = "window";
 
-/// What the first release fixes for all later ones.
+/// Terms that the first release fixes for all later ones.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct PublicationSpec {
     /// The method and its parameters.
     pub method: AnyMethod,
-    /// Which columns are what.
+    /// Roles of the columns.
     pub roles: Roles,
     /// Delta Lake's names of the types of the columns with roles, in the order of [`Roles::columns`].
     pub types: Vec<String>,
@@ -27,10 +27,10 @@ pub struct PublicationSpec {
     pub hierarchies: bool,
     /// True if there is an update relation, or a domain; which one, its fingerprint in the records says.
     pub updates: bool,
-    /// How rows are repositioned before the method sees them, if they are. Then the method works within the published time.
+    /// Repositioning of rows before the method sees them, if any. Then the method works within the published time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repositioned: Option<Repositioned>,
-    /// In how many cells every release is made; 0 if the first release is to decide.
+    /// Number of cells of every release; 0 if the first release is to decide.
     pub cells: u32,
 }
 
@@ -41,7 +41,7 @@ pub struct PublicationSpec {
 pub struct Repositioned {
     /// Parameters of the method.
     pub params: Reposition,
-    /// How times are cut into snapshots.
+    /// Clock that cuts times into snapshots.
     pub clock: Clock,
 }
 
@@ -109,7 +109,7 @@ impl PublicationSpec {
         self.method.as_method().changes() == ValueChanges::Never
     }
 
-    /// How these differ from the ones that the publication was begun with, in words; empty if they do not.
+    /// Describes the differences from the terms that the publication was begun with; empty if there are none.
     pub(crate) fn differences(&self, begun: &Self) -> Vec<String> {
         let mut found = Vec::new();
         let mut compare = |what: &str, here: String, there: String| {
@@ -185,24 +185,24 @@ pub struct Publication {
     pub public: Url,
     /// Directory of the ledger.
     pub private: Url,
-    /// Where the public table was to be when the first release was decided, if it is to be announced here instead.
+    /// Planned place of the public table when the first release was decided, if it is to be announced here instead.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub moved_from: Option<Url>,
-    /// What every release must keep to.
+    /// Terms that every release must keep to.
     #[serde(rename = "terms")]
     pub spec: PublicationSpec,
     /// True if a method that does not know of earlier releases may make a second one.
     pub independent: bool,
     /// True if the snapshot of an earlier release may be published again, unless that is the newest.
     pub repeated: bool,
-    /// What becomes of rows whose snapshot an earlier INSERT has closed.
+    /// Treatment of rows whose snapshot an earlier INSERT has closed.
     pub late: Late,
     /// True if an INSERT publishes all that is held back.
     pub finish: bool,
-    /// Which period the snapshot is of, where values change from period to period; else every release is one.
+    /// Period of the snapshot, where values change from period to period; else every release is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub period: Option<Period>,
-    /// Which share of the people of the newest release may be missing in the next one; `None` if nobody said.
+    /// Share of the newest release's people that may be missing in the next one; `None` if nobody said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_missing: Option<Share>,
     /// True if the publication may begin here, where neither of its tables is.

@@ -22,7 +22,7 @@ pub(super) struct Tables {
     pub(super) published: Option<DeltaTable>,
     /// The newest release that was decided.
     pub(super) newest: Option<Record>,
-    /// What the ledger is after it.
+    /// State of the ledger after it.
     pub(super) state: LedgerState,
     /// Names of the public Parquet files.
     pub(super) names: Vec<String>,
@@ -35,7 +35,7 @@ pub(super) struct Tables {
 }
 
 impl Tables {
-    /// All of it as it was at one time: others may be publishing.
+    /// Reads all of it as it was at one time: others may be publishing.
     ///
     /// # Errors
     /// When a store fails, or a log is not as it was written.
@@ -93,7 +93,7 @@ impl Tables {
     }
 }
 
-/// What is at the public place beside the log.
+/// Files at the public place beside the log.
 pub(super) struct PublicFiles {
     /// Names of Parquet files.
     parquet: Vec<String>,

@@ -38,7 +38,7 @@ impl Views {
         Ok(Self { file: ParquetRecordBatchReaderBuilder::new_with_metadata(contents, metadata), plain })
     }
 
-    /// The columns as they were written.
+    /// Returns the columns as they were written.
     pub(super) fn written(&self) -> &SchemaRef {
         &self.plain
     }

@@ -54,7 +54,7 @@ impl Turnover {
         }
     }
 
-    /// Highest share of the newest release that can be missing: of who is counted as returned, nobody else must make up for them.
+    /// Returns the highest share of the newest release that can be missing: nobody else must make up for people who count as returned.
     fn share(self) -> f64 {
         if self.before == 0 { 0.0 } else { self.most() as f64 / self.before as f64 }
     }

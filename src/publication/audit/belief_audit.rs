@@ -5,10 +5,10 @@ use crate::publication::record::{Beliefs, Record};
 use crate::risk::Check;
 
 const NAME: &str = "m-distinct: what a reader reaches who knows the law of changes";
-/// How far sums of probabilities may be off.
+/// Tolerance of sums of probabilities.
 const TOLERANCE: f64 = 1e-9;
 
-/// What is said of one release after the other.
+/// Audit of the figures that one release after the other says.
 #[derive(Debug, Default)]
 pub(super) struct BeliefAudit {
     /// True if the release before has the figure.

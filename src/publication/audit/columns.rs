@@ -15,14 +15,14 @@ pub(super) fn columns_of(schema: &SchemaRef, role: Role) -> Vec<String> {
     schema.fields().iter().filter(has).map(|field| field.name().clone()).collect()
 }
 
-/// What the value of several sensitive columns is called, and the columns; `None` where it is one.
+/// Returns the name of the value of several sensitive columns, and the columns; `None` for one column.
 pub(super) fn sensitive_value(schema: &SchemaRef) -> Option<(String, Vec<String>)> {
     let columns = columns_of(schema, Role::Sensitive);
     (columns.len() > 1).then(|| (name_of_parts(&columns), columns))
 }
 
-/// Which of several agreed sensitive columns a release has, if it does not have them all: it is a part of what was made, and its groups are not those of
-/// whole values.
+/// Returns the agreed sensitive columns that a release has, if it lacks some. It is a part of what was made then,
+/// and its groups are not those of whole values.
 pub(super) fn some_sensitive(schema: &SchemaRef, agreed: Option<&String>) -> Option<Vec<String>> {
     let there = columns_of(schema, Role::Sensitive);
     let agreed = agreed?;
@@ -36,8 +36,8 @@ fn is_part(name: &str, whole: &str) -> bool {
     inner.split(", ").any(|part| part == name)
 }
 
-/// Whether the columns are those of a public release, and say the truth about it. Where groups are hidden, there are no columns
-/// of them.
+/// Checks that the columns are those of a public release, and say the truth about it. Where groups are hidden,
+/// there are no columns of them.
 pub(super) fn described(
     schema: &SchemaRef,
     said: &Announcement,

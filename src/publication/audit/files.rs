@@ -16,7 +16,7 @@ use crate::publication::reader::Reader;
 use crate::publication::record::Record;
 use crate::risk::Check;
 
-/// What is in the files of a release.
+/// Contents of the files of a release.
 #[derive(Default)]
 pub(super) struct Files {
     all: usize,

@@ -63,21 +63,21 @@ impl Ledger {
         delta::is_newest(&self.table).await.unwrap_or(true)
     }
 
-    /// Whether the commits of all releases are those that were written. What an INSERT needs is in the newest; the older ones tell
-    /// what was published when.
+    /// Checks that the commits of all releases are those that were written. What an INSERT needs is in the newest; the
+    /// older ones tell what was published when.
     pub(super) async fn commits(&self) -> Check {
         let (damaged, all) = ledger_state::damaged_commits(&self.table).await;
         Check::none(None, "ledger: commits are those that were written", damaged, all, "are missing or not")
     }
 
-    /// It is at the newest release, or one ahead: decided, to be completed by the next INSERT.
+    /// Checks that the ledger is at the newest release, or one ahead, which the next INSERT completes.
     pub(super) fn knows(&self, newest: u64) -> Check {
         let decided = delta::version(&self.table);
         let figures = format!("{decided} releases decided, {newest} public");
         Check::new(None, "ledger: knows all releases", decided == newest || decided == newest + 1, figures)
     }
 
-    /// Whether a release that is decided and not public yet can be completed: that all of its files are staged, which they are until it is public.
+    /// Checks that a release can be completed which is decided and not public yet. All of its files must be staged until it is public.
     pub(super) async fn can_complete(&self, public: &Reader) -> Result<Option<Check>> {
         let Some(newest) = self.newest.as_ref().filter(|newest| newest.number == public.newest() + 1) else {
             return Ok(None);
@@ -104,7 +104,7 @@ impl Ledger {
         )))
     }
 
-    /// Whether the update relation is the one that a release was made with; `None` if releases have none.
+    /// Checks that the update relation is a release's; `None` if releases have none.
     pub(super) fn agreed(&self, said: Option<&String>, updates: Option<&[RecordBatch]>) -> Result<Option<Check>> {
         let Some(said) = said else { return Ok(None) };
         let domain = self.metadata.spec.has_domain();
@@ -125,8 +125,8 @@ impl Ledger {
         self.metadata.spec.method.as_method().changes() == ValueChanges::Any
     }
 
-    /// What it remembers of people, if all of its files are as they were written: what an INSERT compares before it goes on. Where the
-    /// entries do not fit a quarter of the memory limit, the files are read several times, each time for other people.
+    /// Reads the entries of people, if all of its files are as they were written: an INSERT compares the same before it goes on.
+    /// Where the entries do not fit a quarter of the memory limit, the files are read several times, each time for other people.
     pub(super) async fn remembers(
         &self,
         updates: &[RecordBatch],
@@ -212,7 +212,7 @@ fn some_people(batch: &RecordBatch, passes: u32, pass: u32) -> Result<RecordBatc
     Ok(filter_record_batch(batch, &now)?)
 }
 
-/// What a ledger remembers of people, and the releases that were looked at so far.
+/// Past of an audit: a ledger's entries of people, and the releases that were looked at so far.
 pub(super) enum Past {
     /// No entry was seen yet of what is remembered.
     Unknown(Remembered),
@@ -224,7 +224,7 @@ pub(super) enum Past {
 }
 
 impl Past {
-    /// Of entries with these columns, of people whose values change as a relation says, or in any way. Nothing where columns are missing.
+    /// Collects entries with these columns, of people whose values change by a relation, or in any way. Nothing where columns are missing.
     fn of(kind: Remembered, entries: &RecordBatch, updates: &[RecordBatch], any_update: bool) -> Result<Self> {
         let column = |name: &str| entries.column_by_name(name);
         let (Some(ids), Some(_)) = (column(IDENTIFIER), column(RELEASE)) else {
@@ -325,7 +325,7 @@ impl Past {
         }
     }
 
-    /// Whether ledger and releases agree and keep what the method promises.
+    /// Checks that ledger and releases agree and keep the promise of the method.
     pub(super) fn checks(self, promised: Remembered) -> crate::error::Result<Vec<Check>> {
         match (self, promised) {
             (Self::Signatures(histories), Remembered::Signatures(m, lineage)) => histories.checks(m, lineage),

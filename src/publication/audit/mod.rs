@@ -42,7 +42,7 @@ const FUNCTION: &str = "audit";
 #[derive(Debug, Clone)]
 pub(crate) struct Audit {
     pub(crate) public: Url,
-    /// Where the ledger is, if this is the publisher's.
+    /// Location of the ledger, if this is the publisher's.
     pub(crate) private: Option<Url>,
 }
 
@@ -229,7 +229,7 @@ fn failed_store(error: &DataFusionError) -> bool {
     }
 }
 
-/// Whether the ledger and the public table say the same of a release.
+/// Checks that the ledger and the public table say the same of a release.
 fn noted(row: &ReleaseRow) -> Check {
     let same = row.record.as_ref().is_some_and(|record| record.figures == row.announcement.figures);
     let figures = match &row.record {
@@ -240,7 +240,7 @@ fn noted(row: &ReleaseRow) -> Check {
     Check::new(Some(row.announcement.number), "ledger: notes what was announced", same, figures)
 }
 
-/// Against whom the bound holds, of strangers: of what participants can infer releases say more. And whether the ledger and the release say the same of it.
+/// Checks the reader against whom the bound holds: a stranger, as releases say more of participants. And whether the ledger and the release say the same of it.
 fn held_against(row: &ReleaseRow) -> Option<Check> {
     let against = row.against?;
     let other_period = row.announced_another_period();
@@ -291,7 +291,7 @@ fn with_sensitive_value(rows: &RecordBatch) -> crate::error::Result<RecordBatch>
     Ok(RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)?)
 }
 
-/// What was found of a release so far, and the past with it.
+/// Findings on a release so far, with the past.
 struct Looked {
     findings: ReleaseFindings,
     whole: Option<Check>,
@@ -299,7 +299,7 @@ struct Looked {
 }
 
 impl Looked {
-    /// Everything about a part of a release that computes.
+    /// Computes the checks of a part of a release.
     fn look(
         mut self,
         number: u64,

@@ -29,7 +29,7 @@ pub(super) struct Parts {
     held_rows: usize,
     /// The cell that the last of them is in.
     cell: i64,
-    /// What was read and is not held yet.
+    /// Batch that was read and is not held yet.
     next: Option<RecordBatch>,
     /// True if there was a part.
     taken: bool,
@@ -39,7 +39,7 @@ pub(super) struct Parts {
 
 /// A part has at least so many rows, unless it is the last, and ends where a cell does.
 const PART: usize = 1 << 16;
-/// Where groups are hidden, and with them where cells end, a part has at most so many rows.
+/// Greatest number of rows in a part where groups are hidden, and with them the ends of cells.
 const HIDDEN_PART: usize = 1 << 22;
 
 impl Parts {
@@ -88,7 +88,7 @@ impl Parts {
         Ok(())
     }
 
-    /// What is held, which is the caller's to charge from here on.
+    /// Takes the rows that are held, which the caller charges from here on.
     fn take(&mut self) -> Result<RecordBatch> {
         self.taken = true;
         self.held_rows = 0;
@@ -97,7 +97,7 @@ impl Parts {
         Ok(concat_batches(&self.schema, &std::mem::take(&mut self.held))?)
     }
 
-    /// How many rows of a batch still belong to the part that is held, if it ends in this batch.
+    /// Counts the rows of a batch that still belong to the held part, if it ends in this batch.
     fn end_of_part(&mut self, batch: &RecordBatch) -> Result<Option<usize>> {
         if self.whole || batch.num_rows() == 0 {
             return Ok(None);

@@ -159,7 +159,7 @@ impl Checked {
         self.reading.number()
     }
 
-    /// Its random name.
+    /// Returns its random name.
     pub(crate) fn release_id(&self) -> &str {
         &self.release_id
     }
@@ -169,7 +169,7 @@ impl Checked {
         self.reading.open.newest().is_none_or(|newest| newest.beliefs.is_some())
     }
 
-    /// What they believed. Charges to `memory` what is read.
+    /// Reads the beliefs of readers before the release. Charges to `memory` what is read.
     ///
     /// # Errors
     /// When the file is missing or damaged, the store fails, or there is not enough memory.

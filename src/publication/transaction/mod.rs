@@ -1,5 +1,5 @@
-//! One INSERT into a publication, step by step. Each step is a type that only the step before it makes: nothing is written before all that
-//! can be refused was looked at, and nothing is public before it was decided.
+//! An INSERT into a publication, step by step. Each step is a type that only the step before it makes: nothing is
+//! written before all that can be refused was looked at, and nothing is public before it was decided.
 //!
 //! | step | what is known | next |
 //! |---|---|---|
@@ -24,7 +24,7 @@ use super::files::MadeFile;
 use super::publish::Announced;
 use super::record::{Beliefs, Figures, HeldBack};
 
-/// Why an INSERT makes no release.
+/// Reason why an INSERT makes no release.
 #[derive(Debug)]
 pub(crate) enum Ended {
     /// The snapshot was published before.
@@ -48,11 +48,11 @@ pub(crate) struct Published {
     pub(crate) rows: u64,
     /// Ordinary facts of it: who has come and left.
     pub(crate) facts: Vec<String>,
-    /// What the publisher is told.
+    /// Notices for the publisher.
     pub(crate) notices: Vec<String>,
 }
 
-/// What was made of a snapshot.
+/// Result of a method on a snapshot.
 #[derive(Debug)]
 pub(crate) struct Outcome {
     pub(crate) figures: Figures,
@@ -70,11 +70,11 @@ pub(crate) struct Outcome {
     pub(crate) entries: Vec<MadeFile>,
     /// Columns of the ledger.
     pub(crate) schema: SchemaRef,
-    /// What a reader believes who knows how probable changes are, where that is known.
+    /// Beliefs of a reader who knows how probable changes are, if they are known.
     pub(crate) believed: Option<Believed>,
 }
 
-/// What a reader believes of people's values.
+/// Beliefs of a reader about people's values.
 #[derive(Debug)]
 pub(crate) struct Believed {
     pub(crate) record: Beliefs,
@@ -82,7 +82,7 @@ pub(crate) struct Believed {
     pub(crate) file: MadeFile,
 }
 
-/// What is held back of a stream.
+/// Rows of a stream that are held back.
 #[derive(Debug)]
 pub(crate) struct Held {
     pub(crate) record: HeldBack,

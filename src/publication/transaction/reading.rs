@@ -1,4 +1,4 @@
-//! What an INSERT reads, and whether a release is made of it.
+//! Reading of an INSERT, and the decision whether a release is made of it.
 
 use datafusion::arrow::array::RecordBatch;
 use datafusion::common::Result;
@@ -67,7 +67,7 @@ impl Reading {
         self.periods.as_ref()
     }
 
-    /// The rows of the snapshot, looked at while they are read. `left_out` are columns that the INSERT does not name.
+    /// Passes the rows of the snapshot, and looks at them while they are read. `left_out` are columns that the INSERT does not name.
     pub(crate) fn snapshot(
         &self,
         rows: SendableRecordBatchStream,
@@ -78,13 +78,13 @@ impl Reading {
         self.observer.snapshot(rows, layout, counted, left_out)
     }
 
-    /// The rows of the update relation, or of the domain, looked at while they are read.
+    /// Passes the rows of the update relation or the domain, and looks at them while they are read.
     pub(crate) fn update_relation(&mut self, rows: SendableRecordBatchStream) -> SendableRecordBatchStream {
         let domain = self.publication().spec.has_domain();
         self.observer.update_relation(rows, domain)
     }
 
-    /// What the newest release has written down about rows that are held back, of a stream.
+    /// Returns the newest release's record of the rows of a stream that are held back.
     pub(crate) fn held_record(&self) -> Option<&HeldBack> {
         self.open.newest()?.held_back.as_ref()
     }
@@ -162,7 +162,7 @@ impl Reading {
         newest.is_some_and(|newest| newest.whole != self.observer.whole())
     }
 
-    /// The snapshot is that of a release.
+    /// Reports that the snapshot is that of a release.
     fn repeated(&self, number: u64) -> Published {
         let rows = self.observer.rows();
         if self.completed.is_some_and(|completed| completed.number == number && completed.here) {
@@ -196,7 +196,7 @@ impl Reading {
         Published { release: number, rows: 0, facts: Vec::new(), notices: vec![notice] }
     }
 
-    /// What is worth knowing where a release was completed first, or one with the same rows was published for another period.
+    /// Reports a release that was completed first, or one of the same rows for another period.
     pub(super) fn before_this(&self) -> Option<String> {
         let newest = self.open.newest()?;
         let fingerprint = self.observer.fingerprint();
