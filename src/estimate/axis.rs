@@ -21,7 +21,7 @@ use crate::microdata::{ColumnEncoder, Hierarchies, Order};
 pub(crate) struct Axis {
     pub column: String,
     pub data_type: DataType,
-    /// What the release says of its values.
+    /// Description of its values by the release.
     metadata: ReleaseMetadata,
     /// Categories that a query asks for by name, in order, for they may be in ranges without being an end.
     asked: Vec<String>,
@@ -53,12 +53,12 @@ impl Hash for Axis {
 }
 
 impl Axis {
-    /// For values that the release names.
+    /// Makes the axis of values that the release names.
     pub(crate) fn new(column: &OriginalColumn) -> Self {
         Self::with(column, Vec::new())
     }
 
-    /// For a query that names these texts, which may be no end of any range.
+    /// Makes the axis of a query that names these texts, which may be no end of any range.
     pub(crate) fn asked<'a>(column: &OriginalColumn, texts: impl Iterator<Item = &'a String>) -> Self {
         let is_listed = column.scale() == Scale::Listed;
         Self::with(column, texts.filter(|_| is_listed).cloned().collect())
@@ -76,7 +76,7 @@ impl Axis {
         }
     }
 
-    /// For tests: a column `x` of this type, of which the release says nothing more.
+    /// Makes an axis for tests: a column `x` of this type, of which the release says nothing more.
     #[cfg(test)]
     pub(super) fn of_type(data_type: DataType) -> Self {
         let form = super::columns::Form::Interval { nodes: false, nulls: false };
@@ -183,7 +183,7 @@ impl Axis {
         Ok(list)
     }
 
-    /// What depends on no argument.
+    /// Keeps the first list, which depends on no argument.
     fn keeping_first(&self, make: impl FnOnce() -> Result<ArrayRef>) -> Result<ArrayRef> {
         if let Some(Kept { list: Some(list), .. }) = self.kept.read().unwrap_or_else(PoisonError::into_inner).as_ref() {
             return Ok(ArrayRef::clone(list));

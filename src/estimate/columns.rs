@@ -1,4 +1,4 @@
-//! What the columns of a release say about the original ones.
+//! Descriptions of the original columns by those of a release.
 
 use std::collections::HashMap;
 
@@ -14,24 +14,24 @@ use crate::release::{self, COUNTERFEIT_MARK, COUNTERFEITS, Description, GROUP_ID
 
 /// Role of the number of the group.
 const GROUP: &str = "group";
-/// What to do about rows that were chosen by person.
+/// Advice about rows that were chosen by person.
 pub(crate) const BY_PERSON: &str = "an estimate would take away once more the counterfeits that are gone already. Leave the \
                                     condition on the identifier or on counterfeit out, or select the column counterfeit, too, so \
                                     that what is there is counted";
 
-/// How a column of the original table is there.
+/// Form in which a release has a column of the original table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Form {
-    /// As it is (or, perturbed, as if it were).
+    /// The value itself (or, perturbed, a value that looks like it).
     Exact,
-    /// As an interval that holds the value.
+    /// An interval that holds the value.
     Interval {
         /// True if intervals are nodes of a hierarchy, or can be.
         nodes: bool,
         /// True if there are numbers of NULLs.
         nulls: bool,
     },
-    /// As the values of the row's group and how often each occurs (Anatomy).
+    /// The values of the row's group and their counts (Anatomy).
     Histogram,
 }
 
@@ -41,7 +41,7 @@ pub(crate) struct OriginalColumn {
     /// Its name and original type; nullable.
     pub field: FieldRef,
     pub form: Form,
-    /// That of the release.
+    /// Metadata of the release.
     pub metadata: ReleaseMetadata,
 }
 
@@ -169,7 +169,7 @@ impl Released {
         (Self { columns: self.columns.iter().map(with).collect(), ..self.clone() }, metadata)
     }
 
-    /// What it says of the values of its columns.
+    /// Returns the metadata about the values of its columns.
     #[cfg(feature = "publication")]
     pub(crate) fn metadata(&self) -> Option<&ReleaseMetadata> {
         self.columns.first().map(|column| &column.metadata)

@@ -1,4 +1,4 @@
-//! How the values of a column are spread, as the ends of its intervals tell.
+//! Distribution of the values of a column, as the ends of its intervals tell it.
 //!
 //! Intervals of groups are tight: somebody is at `lo` and somebody at `hi`. So of the `n` people of a group two are known, and the
 //! ends of all groups are a sample of the column's values. The other `n - 2` people are taken to be spread over the interval as
@@ -20,10 +20,10 @@ use super::listing::Listing;
 use super::scale::{Scale, coordinates};
 use crate::error::refusal;
 
-/// How values are taken to be spread over an interval.
+/// Assumption of how values are spread over an interval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub(crate) enum Distribution {
-    /// As the ends of the release's intervals are, and somebody at each end.
+    /// Values are spread like the ends of the release's intervals, with somebody at each end.
     #[default]
     Fitted,
     /// Evenly (m-invariance, Section 5.2).
@@ -49,7 +49,7 @@ pub(super) struct Count {
     pub people: f64,
 }
 
-/// The share of the ends before each of these values, and over all: 0 to 1, or 0 if there are none.
+/// Computes the share of the ends before each value, and over all: 0 to 1, or 0 without ends.
 ///
 /// Groups that are all alike say that their value is frequent in the rest, too, if hardly any other value fills a group, and if most
 /// groups are not alike; then all of their people count. If two values fill groups, they were cut apart, and the groups in between
@@ -89,7 +89,7 @@ pub(super) fn before_and_even(counts: &[Count], shares: &[f64]) -> (Vec<f64>, f6
     (std::iter::once(0.0).chain(before).collect(), EVEN_GIVEN)
 }
 
-/// Why margins are not of a column whose values are listed.
+/// Returns the refusal of margins of a column whose values are listed.
 pub(super) fn no_leaf() -> DataFusionError {
     refusal!(
         ESTIMATE,
@@ -112,13 +112,13 @@ pub(super) fn check_shares(mut shares: impl Iterator<Item = Option<f64>>) -> Res
     }
 }
 
-/// Where the ends of a column's intervals lie and how many there are at each place.
+/// Places of the ends of a column's intervals, and the counts at each place.
 #[derive(Debug)]
 pub(super) struct Ends {
     of: ArrayRef,
     /// The values, in order.
     values: ArrayRef,
-    /// Where they lie, ascending.
+    /// Places of the ends, ascending.
     places: Vec<f64>,
     /// Share of the ends before each of them, and 1.
     before: Vec<f64>,
@@ -130,7 +130,7 @@ pub(super) struct Ends {
     numbers: Option<Vec<u32>>,
 }
 
-/// Where an interval lies among the ends.
+/// Position of an interval among the ends.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Span {
     /// Numbers of the ends at its own ends.
@@ -145,8 +145,8 @@ pub(super) struct Span {
 const MOST_PLACES: f64 = 1e6;
 
 impl Ends {
-    /// From a list of structs: an end, the three numbers of its [`Count`], and its share as far as that is given from elsewhere; then the
-    /// shares count, and not the ends. `listing` has the places of categories.
+    /// Reads a list of structs: an end, the three numbers of its [`Count`], and its share as far as that is given from
+    /// elsewhere. Given shares count, and not the ends. `listing` has the places of categories.
     ///
     /// # Errors
     /// When the list is not such a list, a category is not listed, or a share is not a number from 0 on.
@@ -202,7 +202,7 @@ impl Ends {
         ArrayRef::ptr_eq(&self.of, list)
     }
 
-    /// The different ends, in order.
+    /// Returns the different ends, in order.
     pub(super) fn values(&self) -> &ArrayRef {
         &self.values
     }
@@ -246,12 +246,12 @@ impl Ends {
     }
 }
 
-/// Of the `people` of a group, one is at each end, and the rest has `rest`.
+/// Weighs a group of `people`: one is at each end, and the others have `rest`.
 pub(super) fn with_ends(people: f64, at_lo: f64, at_hi: f64, rest: f64) -> f64 {
     if people >= 2.0 { (at_lo + at_hi + (people - 2.0) * rest) / people } else { rest }
 }
 
-/// Where values lie; not a number where there is none.
+/// Returns the places of values; not a number where there is none.
 ///
 /// # Errors
 /// When a category is not listed.

@@ -20,7 +20,7 @@ pub(crate) struct Factor {
 }
 
 impl Factor {
-    /// 1 where `condition` is true, else 0.
+    /// Returns the factor that is 1 where `condition` is true, else 0.
     pub(crate) fn condition(condition: Expr) -> Self {
         Self { conditions: vec![condition], values: Vec::new() }
     }
@@ -77,7 +77,7 @@ impl Compiled {
         })
     }
 
-    /// Whether all conditions are true, for each of these values of the column.
+    /// Returns for each of these values of the column whether all conditions are true.
     ///
     /// # Errors
     /// When an expression fails.

@@ -93,7 +93,7 @@ impl Fitted {
     }
 }
 
-/// Means over intervals with NULL, which were even, with one person at each end: without a value, and with the greatest.
+/// Corrects even means over intervals with NULL: one person without a value, and one with the greatest.
 fn beside_null(means: &Means, data_type: &DataType, tight: &Tight<'_>, even: &mut [f64]) -> Result<()> {
     let with_null = |&row: &u32| tight.lo.is_null(row as usize) && tight.hi.is_valid(row as usize);
     let rows: UInt32Array = (0..even.len() as u32).filter(with_null).collect();
@@ -110,7 +110,7 @@ fn beside_null(means: &Means, data_type: &DataType, tight: &Tight<'_>, even: &mu
     Ok(())
 }
 
-/// One number per row.
+/// Converts a value into a number per row.
 ///
 /// # Errors
 /// When it is none.

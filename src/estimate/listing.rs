@@ -1,4 +1,4 @@
-//! Where values stand in a list of all values of their column.
+//! Places of values in a list of all values of their column.
 
 use datafusion::arrow::array::{Array, ArrayRef};
 use datafusion::arrow::row::{RowConverter, Rows, SortField};
@@ -7,7 +7,7 @@ use datafusion::common::Result;
 use super::ESTIMATE;
 use crate::error::refusal;
 
-/// What is wrong where the release does not say itself which hierarchies it was made with.
+/// Message about a release that does not say which hierarchies it was made with.
 pub(super) const OTHER_ORDER: &str = "an interval of the release does not fit the order of its column's values: a value is \
     missing there, or lo comes after hi; pass the hierarchies => .. that the release was made with";
 
@@ -23,7 +23,7 @@ pub(crate) struct Listing {
 }
 
 impl Listing {
-    /// Of values that are all different.
+    /// Makes a list of values that are all different.
     pub(super) fn new(order: &ArrayRef) -> Result<Self> {
         let converter = RowConverter::new(vec![SortField::new(order.data_type().clone())])?;
         let rows = converter.convert_columns(std::slice::from_ref(order))?;
@@ -46,7 +46,7 @@ impl Listing {
         ArrayRef::ptr_eq(&self.order, order)
     }
 
-    /// Where values stand in the order, `None` for NULL.
+    /// Returns the places of values in the order, `None` for NULL.
     ///
     /// # Errors
     /// When a value is not in the list.

@@ -1,5 +1,5 @@
-//! What a release says of the values of its columns. The releases of a publication have the same columns, but of their values one may
-//! say something else than the next: hierarchies improve.
+//! Descriptions by a release of the values of its columns. The releases of a publication have the same columns, but
+//! of their values one may say something else than the next: hierarchies improve.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
@@ -22,12 +22,12 @@ pub(crate) struct ValueMetadata {
 pub(crate) struct ReleaseMetadata(Arc<OnceLock<ValueMetadata>>);
 
 impl ReleaseMetadata {
-    /// Of a release that is open.
+    /// Takes the metadata of a release that is open.
     pub(crate) fn known(metadata: ValueMetadata) -> Self {
         Self(Arc::new(OnceLock::from(metadata)))
     }
 
-    /// The release was opened. What was known before stays.
+    /// Adds the metadata of a release that was opened. What was known before stays.
     #[cfg(feature = "publication")]
     pub(crate) fn found(&self, release: &Self) {
         if let Some(ValueMetadata { orders, trees }) = release.0.get() {

@@ -41,5 +41,5 @@ pub(crate) use scale::Scale;
 pub(crate) use share::{Known, ShareOf, ValuesOf};
 pub(crate) use weight::WeightOf;
 
-/// What asks for estimates, in errors.
+/// Name in errors of estimates.
 pub(crate) const ESTIMATE: &str = "estimate";

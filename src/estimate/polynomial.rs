@@ -40,7 +40,7 @@ impl Polynomial {
         }
     }
 
-    /// Always 1.
+    /// Returns the polynomial that is always 1.
     pub(crate) fn one() -> Self {
         Self::constant(1.0)
     }
@@ -106,7 +106,7 @@ fn too_many<T>() -> Result<T> {
     ))
 }
 
-/// Which columns an expression is about.
+/// Columns that an expression is about.
 #[derive(Debug, Default)]
 struct Touched {
     exact: bool,
@@ -131,7 +131,7 @@ pub(crate) struct Translator<'a> {
     pub spread: &'a BTreeSet<String>,
 }
 
-/// What is asked of a condition: whether it `is` true (or false), or is not.
+/// Question about a condition: whether it `is` true (or false), or is not.
 #[derive(Debug, Clone, Copy)]
 struct TruthTest {
     is: bool,
@@ -167,7 +167,7 @@ impl Translator<'_> {
         expr.column_refs().iter().any(|column| self.released.is_replaced(&column.name))
     }
 
-    /// Generalized columns in the expression.
+    /// Finds the generalized columns in the expression.
     ///
     /// # Errors
     /// When it has columns that are not in the release.
@@ -175,7 +175,7 @@ impl Translator<'_> {
         Ok(self.touched(expr)?.uncertain)
     }
 
-    /// 1 where the condition is true, else 0.
+    /// Returns the polynomial that is 1 where the condition is true, else 0.
     ///
     /// # Errors
     /// When it cannot be split into conditions on one generalized column each.
@@ -223,7 +223,7 @@ impl Translator<'_> {
         }
     }
 
-    /// 1 where the value is not NULL, else 0.
+    /// Returns the polynomial that is 1 where the value is not NULL, else 0.
     ///
     /// # Errors
     /// When it cannot be split into functions of one generalized column each.
@@ -326,7 +326,7 @@ impl Translator<'_> {
         })
     }
 
-    /// Branch by branch.
+    /// Translates a CASE branch by branch.
     fn case(&self, case: &Case, branch: impl Fn(&Expr) -> Result<Polynomial>) -> Result<Polynomial> {
         let mut before = Polynomial::one();
         let mut sum = Polynomial::constant(0.0);
@@ -346,7 +346,7 @@ impl Translator<'_> {
         sum.plus(before.times(&otherwise)?)
     }
 
-    /// Dates, for one, can be subtracted, but not one by one.
+    /// Returns true if all are numbers: dates, for one, can be subtracted, but are none.
     fn are_numbers(&self, exprs: &[&Expr]) -> Result<bool> {
         for expr in exprs {
             if !expr.get_type(self.schema)?.is_numeric() {
@@ -419,7 +419,7 @@ impl Translator<'_> {
     }
 }
 
-/// IN (SELECT ..) and EXISTS are joins to the engine, which only filters can be.
+/// Refuses IN (SELECT ..) and EXISTS, which are joins to the engine: only filters can be joins.
 fn refuse_membership(condition: &Expr) -> Result<()> {
     if condition.exists(|expr| Ok(matches!(expr, Expr::InSubquery(_) | Expr::Exists(_) | Expr::SetComparison(_))))? {
         return Err(refusal!(

@@ -1,4 +1,4 @@
-//! What is known of the distributions of attributes from elsewhere, such as the margins that a statistics office publishes.
+//! Known distributions of attributes from elsewhere, such as the margins that a statistics office publishes.
 
 use std::collections::{BTreeMap, HashMap};
 

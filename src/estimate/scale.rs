@@ -1,4 +1,4 @@
-//! How values of a column are counted or measured, and where they lie.
+//! Scales by which values of a column are counted or measured, and their places.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::microdata::is_continuous;
 
 const MILLISECONDS_PER_DAY: i64 = 86_400_000;
 
-/// How the length of an interval is taken.
+/// Way to take the length of an interval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Scale {
     /// Whole numbers and dates: from `a` to `b` there are `b - a + 1` values.

@@ -22,7 +22,7 @@ use super::means::{Intervals, Means};
 use super::scale::Scale;
 use crate::error::refusal;
 
-/// What a row says of the column.
+/// Form in which a row tells of the column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Known {
     /// An interval. Arguments: `lo`, `hi`, the least value of the column or a list of its values, the share of NULL, the
@@ -165,7 +165,7 @@ impl ScalarUDFImpl for ShareOf {
         Ok(Arc::new(Field::new(self.name(), DataType::Float64, false)))
     }
 
-    /// Constants such as `now()` in the conditions are worked out with those of the query.
+    /// Simplifies constants such as `now()` in the conditions with those of the query.
     fn simplify(&self, args: Vec<Expr>, info: &SimplifyContext) -> Result<ExprSimplifyResult> {
         let field = Field::new(&self.axis.column, self.axis.data_type.clone(), true);
         let schema = DFSchema::from_unqualified_fields(vec![field].into(), Default::default())?;

@@ -18,7 +18,7 @@ pub(super) struct Places {
 }
 
 impl Places {
-    /// Of whole numbers and dates, which are places themselves.
+    /// Returns the places of whole numbers and dates, which are places themselves.
     pub(super) fn steps(lo: &ArrayRef, hi: &ArrayRef, least: Option<&ArrayRef>) -> Result<Self> {
         let least = match least {
             Some(least) => steps(least)?.iter().next().flatten(),
@@ -29,7 +29,7 @@ impl Places {
         Ok(Self { intervals, order: None })
     }
 
-    /// Of categories in an order.
+    /// Returns the places of categories in an order.
     pub(super) fn listed(listing: &Listing, lo: &ArrayRef, hi: &ArrayRef) -> Result<Self> {
         let place = |place: Option<usize>| place.map(|place| place as i64);
         let ends = listing.places(lo)?.into_iter().zip(listing.places(hi)?);

@@ -50,7 +50,7 @@ impl Bitmaps {
         rows * size_of::<u32>() + (BYTES / words.max(1)).clamp(1, 256) * words + 2 * words
     }
 
-    /// The rows whose value is one of `codes`.
+    /// Finds the rows whose value is one of `codes`.
     pub(super) fn range(&self, codes: (usize, usize), range: &mut Vec<u64>) {
         let ends = [codes.0, codes.1].map(|code| self.starts[code] as usize);
         // Of the prefixes next to an end that which is nearer; the rows between change sides.
@@ -74,7 +74,7 @@ fn flip(bitmap: &mut [u64], row: u32) {
     bitmap[row as usize / 64] ^= 1 << (row % 64);
 }
 
-/// All of so many rows.
+/// Marks all of so many rows.
 pub(super) fn all(rows: usize, bitmap: &mut Vec<u64>) {
     bitmap.clear();
     bitmap.resize(rows.div_ceil(64), u64::MAX);

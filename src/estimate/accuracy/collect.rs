@@ -37,7 +37,7 @@ pub(crate) struct Collector {
     rows: usize,
 }
 
-/// One attribute.
+/// Values of one attribute.
 struct Collected {
     column: OriginalColumn,
     encoder: ColumnEncoder,
@@ -53,7 +53,7 @@ enum ReleasedColumn {
     Histogram { starts: Vec<u32>, codes: Vec<u32>, counts: Vec<f64> },
 }
 
-/// What a batch of the release has, column by column.
+/// Columns of a batch of the release.
 #[derive(Debug)]
 pub(crate) struct ReleaseBatch<'a> {
     /// Of each attribute: the value; or `lo`, `hi` and, of measured attributes, the number of NULLs; or the histogram.
@@ -308,7 +308,7 @@ impl Collected {
     }
 }
 
-/// What there is besides the two tables.
+/// Knowledge besides the two tables.
 struct Known<'a> {
     hierarchies: Option<&'a Hierarchies>,
     /// Unless values are spread evenly.
@@ -329,7 +329,7 @@ fn given(
     Ok(shares.map(|shares| of_codes(shares).collect()))
 }
 
-/// `open` says that only ends of intervals are known as values.
+/// Makes the intervals; `open` says that only ends of intervals are known as values.
 fn intervals(
     ends: &[(Option<u32>, Option<u32>)],
     nulls: &[f64],

@@ -14,7 +14,7 @@ use crate::estimate::raking::{Span, rake};
 /// Intervals of one attribute: one for each group, or for each kind of group.
 #[derive(Debug, Default)]
 pub(super) struct Intervals {
-    /// Which interval each group has; without, every group has its own.
+    /// Kind of each group's interval; without, every group has its own.
     pub kinds: Option<Vec<u32>>,
     pub lo: Vec<f64>,
     /// The last value; of values that are counted, one more.
@@ -28,7 +28,7 @@ pub(super) struct Intervals {
     /// Of categories whose values are known only as far as they are ends of intervals: how many of those come before each.
     /// Intervals and ranges are then counted in these.
     pub known: Option<Vec<u32>>,
-    /// How values are spread, unless evenly.
+    /// Distribution of values, unless they are spread evenly.
     pub tight: Option<Tight>,
 }
 
@@ -51,7 +51,7 @@ pub(super) struct Tight {
     even: Vec<(u32, Option<u32>)>,
 }
 
-/// What is known of groups.
+/// Sizes of groups.
 #[derive(Debug)]
 pub(super) struct Sizes {
     /// People of each; not a number where it is not told.
@@ -124,7 +124,7 @@ impl Intervals {
         }
     }
 
-    /// The same where values are spread evenly; `step` is 1 for values that are counted.
+    /// Weighs groups where values are spread evenly; `step` is 1 for values that are counted.
     fn weigh_evenly(&self, (from, to): (f64, f64), step: f64, groups: std::ops::Range<usize>, weights: &mut [f64]) {
         let end = to + step;
         // Comparisons, for they become one instruction each; there is no NaN.
@@ -145,8 +145,8 @@ impl Intervals {
 }
 
 impl Tight {
-    /// Of intervals between these values; `intervals` has where they lie. Unless they are `tight`, nobody need be at an end, and only shares
-    /// that are given say how values are spread.
+    /// Makes intervals between these values; `intervals` has where they lie. Unless they are `tight`, nobody need be at
+    /// an end, and only shares that are given say how values are spread.
     pub(super) fn new(
         ends: &[(Option<u32>, Option<u32>)],
         intervals: &Intervals,

@@ -44,12 +44,12 @@ pub(super) struct Shares<'a> {
 }
 
 impl<'a> Shares<'a> {
-    /// Shares of all, until queries have [`set`](Self::set) theirs.
+    /// Begins with shares of all, until queries have [`set`](Self::set) theirs.
     pub(super) fn whole(kinds: &'a [u32], number: usize) -> Self {
         Self { kinds, of: vec![[1.0; BATCH]; number] }
     }
 
-    /// The shares of a query.
+    /// Sets the shares of a query.
     pub(super) fn set(&mut self, query: usize, shares: impl Iterator<Item = f64>) {
         self.of.iter_mut().zip(shares).for_each(|(lanes, share)| lanes[query] = share);
     }
@@ -58,7 +58,7 @@ impl<'a> Shares<'a> {
 /// Columns whose shares are multiplied for kinds of groups, and not for each group: groups that are alike in all of them are of one kind.
 #[derive(Debug)]
 pub(super) struct Joint {
-    /// Which of the columns that have kinds.
+    /// Columns that have kinds.
     columns: Vec<usize>,
     /// The first group of each kind, and the kind of each group; those of the column if it is alone.
     kinds: Option<(Vec<u32>, Vec<u32>)>,

@@ -1,4 +1,4 @@
-//! How accurate answers from a release are: random queries, asked of the original table and of the release
+//! Accuracy of answers from a release: random queries, asked of the original table and of the release
 //! (m-invariance, Section 6; m-Distinct, Section VI-C1; MuCo, Section 5.3).
 //!
 //! A query has one range per attribute: a random part of its domain of length `|A| * theta^(1/p)`, where `p` is the number of
@@ -36,7 +36,7 @@ const DRAWS: usize = 1000;
 /// Queries answered together.
 const BATCH: usize = 16;
 
-/// What is asked for.
+/// Aggregate that is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(crate) enum Aggregate {
     /// The number of people.
@@ -50,13 +50,13 @@ pub(crate) enum Aggregate {
 /// Random queries.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Workload {
-    /// How many.
+    /// Number of queries.
     pub queries: usize,
     /// The share of the people that a query selects if attributes are uniform and independent, above 0 and up to 1.
     pub selectivity: f64,
-    /// What is asked for.
+    /// Aggregate that is asked for.
     pub aggregate: Aggregate,
-    /// How many quasi-identifiers have a range, drawn anew for every query; `None` for all.
+    /// Number of quasi-identifiers that have a range, drawn anew for every query; `None` for all.
     pub predicates: Option<usize>,
 }
 
@@ -70,7 +70,7 @@ pub(crate) struct Answer {
 /// An attribute that queries have ranges of.
 #[derive(Debug)]
 pub(super) struct Axis {
-    /// Where each value lies, ascending; values without NULL.
+    /// Place of each value, ascending; values without NULL.
     places: Vec<f64>,
     /// True if values are counted rather than measured.
     counted: bool,
@@ -126,7 +126,7 @@ impl Comparison {
     }
 }
 
-/// What a thread needs for one query after the other.
+/// Scratch of a thread for one query after the other.
 #[derive(Debug, Default)]
 pub(super) struct Scratch {
     selected: Vec<u64>,

@@ -10,14 +10,14 @@ use super::{Aggregate, Axis, Scratch};
 #[derive(Debug)]
 pub(super) struct Originals {
     rows: usize,
-    /// One per attribute.
+    /// Bitmaps of each attribute.
     columns: Vec<Bitmaps>,
     /// The sensitive attribute of each row, where sums of it are asked for.
     values: Vec<f64>,
 }
 
 impl Originals {
-    /// `columns` has the codes of each attribute.
+    /// Collects people; `columns` has the codes of each attribute.
     pub(super) fn new(columns: &[Vec<Option<u32>>], axes: &[Axis], values: Vec<f64>) -> Self {
         let rows = columns.first().map_or(0, Vec::len);
         let columns = columns.par_iter().zip(axes).map(|(codes, axis)| Bitmaps::new(codes, axis.places.len()));

@@ -13,7 +13,7 @@ const GROUPS: usize = 512;
 /// Most bytes of the cumulative numbers of one column.
 const CUMULATIVE: usize = 128 << 20;
 
-/// How a release tells of an attribute.
+/// Form in which a release tells of an attribute.
 #[derive(Debug)]
 pub(super) enum Column {
     /// Row by row, as it is.
@@ -31,23 +31,23 @@ pub(super) struct Rows {
     pub starts: Vec<u32>,
     /// The probability that a row of the group stands for a person.
     pub real: Vec<f64>,
-    /// One per attribute.
+    /// Form of each attribute.
     pub columns: Vec<Column>,
     /// The sensitive attribute of each row, where sums of it are asked for and the release tells it row by row.
     pub values: Vec<f64>,
     /// Of the only exact column.
     pub cumulative: Option<Cumulative>,
-    /// Which columns go together, once it is known.
+    /// Columns that go together, once they are known.
     pub joints: OnceLock<Vec<Joint>>,
 }
 
-/// How many rows of each group have a lesser value, for each value of a column.
+/// Numbers of rows of each group that have a lesser value, for each value of a column.
 #[derive(Debug)]
 pub(super) struct Cumulative {
     column: usize,
     /// By value, and then by group or kind of group.
     below: Vec<Vec<u16>>,
-    /// Which kind each group is of, and how many rows groups of the kind have; without, every group is told of.
+    /// Kind of each group, and numbers of rows of groups of the kind; without, every group is told of.
     kinds: Option<(Vec<u32>, Vec<f64>)>,
 }
 
@@ -85,7 +85,7 @@ impl Cumulative {
         Some(Self { column, below, kinds: kinds.map(|(_, kinds)| (kinds, sizes)) })
     }
 
-    /// Of each group or kind the number of rows with these values.
+    /// Counts the rows of each group or kind with these values.
     fn inside(&self, (first, last): (usize, usize), groups: std::ops::Range<usize>) -> impl Iterator<Item = f64> {
         let (first, last) = (&self.below[first][groups.clone()], &self.below[last][groups]);
         first.iter().zip(last).map(|(first, last)| f64::from(last - first))
@@ -210,7 +210,7 @@ impl Rows {
         selected
     }
 
-    /// Expected numbers of people in some groups, but for [`shares`](Self::shares).
+    /// Computes the expected numbers of people in some groups, but for [`shares`](Self::shares).
     fn count(
         &self,
         query: &Query,
@@ -240,7 +240,7 @@ impl Rows {
         self.weigh(query, axes, groups, weights);
     }
 
-    /// Expected sums of the sensitive attribute, the last one, whose ranges only counts have.
+    /// Computes the expected sums of the sensitive attribute, the last one, whose ranges only counts have.
     fn value(
         &self,
         query: &Query,

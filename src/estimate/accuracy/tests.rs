@@ -81,7 +81,7 @@ fn comparison(
     collector.finish(None, None).unwrap()
 }
 
-/// How much one of the ends of all intervals weighs: `at(end)`.
+/// Returns the weight of one of the ends of all intervals: `at(end)`.
 fn weight_of_ends(intervals: &[(f64, f64, f64)]) -> impl Fn(f64) -> f64 {
     let wide = intervals.iter().filter(|(lo, hi, _)| lo != hi).count() as f64;
     let single: Vec<(f64, f64)> =

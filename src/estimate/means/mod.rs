@@ -110,7 +110,7 @@ impl Means {
         Ok(self.evaluate(&new_null_array(&self.data_type, 1))?[0])
     }
 
-    /// `None` if there are too many values.
+    /// Computes by a table of values; `None` if there are too many.
     fn by_table(&self, intervals: &Intervals<'_>) -> Result<Option<Vec<f64>>> {
         let (lo, hi) = (steps(intervals.lo)?, steps(intervals.hi)?);
         let least = match intervals.least {

@@ -8,17 +8,17 @@ use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
 use crate::estimate::factor::{Compiled, Factor};
 use crate::estimate::scale::{Scale, coordinates, from_coordinates};
 
-/// Where a function can change.
+/// Pieces between the places where a function can change.
 #[derive(Debug)]
 pub(crate) struct Pieces {
     /// Ascending.
     cuts: Vec<f64>,
-    /// How often the column itself is a factor: 0, 1 or 2.
+    /// Power of the column as a factor: 0, 1 or 2.
     power: u8,
 }
 
 impl Pieces {
-    /// `None` if the function has other things in it than comparisons of the column with constants, and the column itself.
+    /// Splits a function into pieces; `None` if it has other things in it than comparisons of the column with constants, and the column itself.
     pub(super) fn new(factor: &Factor, column: &str, data_type: &DataType) -> Option<Self> {
         let mut constants = Vec::new();
         let comparisons = factor.conditions.iter().all(|condition| {
@@ -163,7 +163,7 @@ fn keeps(from: &DataType, to: &DataType) -> bool {
     }
 }
 
-/// Where a constant lies among the values of the column.
+/// Returns the place of a constant among the values of the column.
 fn place(constant: &ScalarValue, data_type: &DataType) -> Option<f64> {
     let constant = if data_type.is_temporal() { constant.cast_to(data_type).ok()? } else { constant.clone() };
     let places = coordinates(&constant.to_array().ok()?).ok()?;

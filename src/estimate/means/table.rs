@@ -20,7 +20,7 @@ pub(super) struct Table {
 }
 
 impl Table {
-    /// `None` if the function is not finite everywhere.
+    /// Makes the table; `None` if the function is not finite everywhere.
     pub(super) fn new(
         function: &Compiled,
         data_type: &DataType,
