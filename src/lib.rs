@@ -83,7 +83,7 @@
 #![forbid(unsafe_code)]
 #![deny(clippy::unwrap_used, clippy::expect_used)]
 
-/// That of the shell: a third of what tests that enumerate all draws do is to allocate.
+/// Allocator of the shell: tests that enumerate all draws allocate a third of their time.
 #[cfg(test)]
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -142,7 +142,7 @@ pub use sql::{
 #[cfg(feature = "publication")]
 pub use sql::{irregularities, publication_for_readers};
 
-/// What benchmarks measure below SQL, and the Python package needs. Not part of the API: it changes without notice.
+/// Parts below SQL that benchmarks measure, and the Python package needs. Not part of the API: it changes without notice.
 #[doc(hidden)]
 pub mod internals {
     use rand_chacha::ChaCha20Rng;
@@ -170,7 +170,7 @@ pub mod internals {
         crate::error::with_casts_of(statement, error)
     }
 
-    /// The rows of a query with the ends of ranges as columns, as text files have them.
+    /// Returns the rows of a query with the ends of ranges as columns, as text files have them.
     ///
     /// # Errors
     /// When a column is a list or another struct, and when two columns would have one name.

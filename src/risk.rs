@@ -1,4 +1,4 @@
-//! What a reader can infer from releases. Works from released tables alone and shares no code with the methods.
+//! Inferences of a reader from releases. Works from released tables alone and shares no code with the methods.
 
 #[doc(inline)]
 pub use datafusion_anonymize_risk::{
@@ -6,5 +6,5 @@ pub use datafusion_anonymize_risk::{
     World, candidates, people_outside_rings,
 };
 
-/// What the library itself uses.
+/// Parts that the library itself uses.
 pub(crate) use datafusion_anonymize_risk::*;

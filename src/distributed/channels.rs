@@ -32,9 +32,9 @@ pub struct NamedChannels {
 }
 
 impl NamedChannels {
-    /// Around a host's own resolver, which encrypts and authenticates, say. Registered with
-    /// [`with_distributed_channel_resolver`](datafusion_distributed::DistributedExt::with_distributed_channel_resolver) after
-    /// [`coordinator`](super::coordinator), and on workers after [`register`](super::register).
+    /// Wraps a host's own resolver, which encrypts and authenticates, say. Registered with
+    /// [`with_distributed_channel_resolver`](datafusion_distributed::DistributedExt::with_distributed_channel_resolver)
+    /// after [`coordinator`](super::coordinator), and on workers after [`register`](super::register).
     pub fn around(inner: impl ChannelResolver + Send + Sync + 'static) -> Self {
         Self { inner: Arc::new(inner), known: Arc::default() }
     }
@@ -108,10 +108,10 @@ impl WorkerChannel for NamedChannel {
     }
 }
 
-/// What stands for a function in errors of the cluster.
+/// Name in errors of the cluster, in place of a function's.
 const CLUSTER: &str = "cluster";
 
-/// What the engine and the crates below it say when a connection is not there, or no longer.
+/// Messages of the engine and the crates below about a connection that is not there, or no longer.
 const LOST: [&str; 10] = [
     "Error connecting to Distributed DataFusion worker",
     "Error waiting for Distributed DataFusion channel",
@@ -125,10 +125,10 @@ const LOST: [&str; 10] = [
     "operation was canceled",
 ];
 
-/// What the engine says when a worker has no codec where the coordinator has ours.
+/// Message of the engine when a worker has no codec where the coordinator has ours.
 const NO_CODEC: &str = "required codec";
 
-/// What the engine says when a worker waits for a plan that never comes.
+/// Message of the engine when a worker waits for a plan that never comes.
 const NO_PLAN: &str = "while waiting for the plan";
 
 /// Returns the error that came from a worker, or from the way to it.

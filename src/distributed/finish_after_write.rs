@@ -98,8 +98,8 @@ impl ExecutionPlan for FinishAfterWriteExec {
 /// Items that are looked at beside an error.
 const BESIDE: usize = 4;
 
-/// The batches until there is a row; it is not asked for more then. An error and the row can come side by side, in any order: with the row
-/// the statement is done.
+/// Returns the batches until there is a row; it is not asked for more then. An error and the row can come side by
+/// side, in any order: with the row the statement is done.
 fn until_written(rows: SendableRecordBatchStream) -> impl Stream<Item = Result<RecordBatch>> + Send {
     futures::stream::unfold(Some(rows), |rows| async {
         let mut rows = rows?;
@@ -137,7 +137,7 @@ mod tests {
         Ok(RecordBatch::try_from_iter([("count", column)])?)
     }
 
-    /// What comes of these; nothing more ever comes then.
+    /// Returns the result of these items, after which nothing more ever comes.
     async fn of(items: Vec<Result<RecordBatch>>) -> Result<Vec<u64>> {
         let schema: SchemaRef = count(0)?.schema();
         let rows = Box::pin(RecordBatchStreamAdapter::new(schema, iter(items).chain(pending())));

@@ -25,22 +25,22 @@ pub(super) struct GuardExec {
     guards: Guards,
 }
 
-/// What is done about errors.
+/// Treatment of errors.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(super) struct Guards {
-    /// Whose input this is, if its errors are to be told without values.
+    /// Origin of the input, if its errors are to be told without values.
     pub origin: Option<Arc<Origin>>,
     /// True if what is above is elsewhere.
     pub travels: bool,
 }
 
 impl GuardExec {
-    /// As the coordinator puts it into a plan.
+    /// Makes the node as the coordinator puts it into a plan.
     pub(super) fn new(input: Arc<dyn ExecutionPlan>, guards: Guards) -> Self {
         Self { input, guards }
     }
 
-    /// As a worker runs it, with the plan hidden below.
+    /// Makes the node as a worker runs it, with the plan hidden below.
     ///
     /// # Errors
     /// When a node of the plan cannot take its own children.
@@ -128,7 +128,7 @@ impl ExecutionPlan for GuardExec {
     }
 }
 
-/// What stands before an error of ours while it travels: the engine sends errors of other crates as their text.
+/// Mark of an error of ours while it travels: the engine sends errors of other crates as their text.
 const TRAVELS: &str = "datafusion-anonymize: ";
 
 /// Returns the error, so that what kind it is arrives with it.

@@ -58,7 +58,7 @@ use crate::exec::{InputPlanner, cell_function, place_function};
 use crate::sql::shipped_functions;
 use planner::{ClusterPlanner, Local, Opened};
 
-/// What workers tell a coordinator of themselves; one of another version is refused.
+/// Version that workers tell a coordinator; one of another version is refused.
 pub const VERSION: &str = concat!("datafusion-anonymize ", env!("CARGO_PKG_VERSION"));
 
 /// Registers what both sides need: the codec of our operators, what says that they run in one task, the functions that plans have, and errors
@@ -104,7 +104,7 @@ pub async fn worker(context: WorkerQueryContext) -> Result<SessionState> {
 pub struct Workers(Vec<Url>);
 
 impl Workers {
-    /// Workers by their URLs, such as `http://localhost:9001`.
+    /// Reads workers by their URLs, such as `http://localhost:9001`.
     ///
     /// # Errors
     /// When there is none, or one is no URL of a worker.

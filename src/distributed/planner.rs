@@ -54,7 +54,7 @@ impl Local {
     }
 }
 
-/// What the engine distributes: the plan for one process with everything open, and releases in cells made by several tasks.
+/// Planner for the engine: it plans for one process with everything open, and lets several tasks make releases in cells.
 #[derive(Debug)]
 pub(super) struct Opened(pub Planner);
 
@@ -198,7 +198,7 @@ fn publishes(plan: &Arc<dyn ExecutionPlan>) -> bool {
     };
 }
 
-/// What EXPLAIN tells of a plan that is distributed, in place of the plan for one process.
+/// Returns the text of EXPLAIN for a plan that is distributed, in place of the plan for one process.
 fn explained(local: &Arc<dyn ExecutionPlan>, plan: &dyn ExecutionPlan) -> Option<Arc<dyn ExecutionPlan>> {
     let explain = local.downcast_ref::<ExplainExec>()?;
     if !plan.is::<DistributedExec>() {

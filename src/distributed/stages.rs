@@ -46,12 +46,12 @@ pub(super) fn guarded(
     Ok(look.unshippable.map_or(Ok(plan), Err))
 }
 
-/// Where a node is.
+/// Place of a node.
 #[derive(Clone)]
 struct Place {
     /// Tasks of its stage; `None` where the engine decides for each child of a union.
     tasks: Option<usize>,
-    /// Whose input it is.
+    /// Origin of the input.
     origin: Option<Arc<Origin>>,
 }
 
@@ -163,7 +163,7 @@ fn is_divisible(plan: &dyn ExecutionPlan) -> bool {
     plain && free && !scan.file_compression_type.is_compressed() && scan.file_source.supports_repartitioning()
 }
 
-/// The plan as its first task gets it, without the stages that are sent elsewhere.
+/// Returns the plan as its first task gets it, without the stages that are sent elsewhere.
 fn first_task(plan: &Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
     if let Some(leaf) = plan.downcast_ref::<DistributedLeafExec>() {
         let own = leaf.variants().first();
@@ -244,7 +244,7 @@ fn has_operator(plan: &Arc<dyn ExecutionPlan>) -> bool {
     as_operator(plan.as_ref()).is_some() || plan.children().into_iter().any(has_operator)
 }
 
-/// Whose input a plan was hidden for, with the names that the query has for its files.
+/// Returns the origin that a plan was hidden for, with the names that the query has for its files.
 fn origin_of(plan: &Arc<dyn ExecutionPlan>) -> Option<Arc<Origin>> {
     match HiddenExec::of(plan) {
         Some(hidden) => Some(Arc::clone(hidden.origin())),

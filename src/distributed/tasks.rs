@@ -1,4 +1,4 @@
-//! In how many tasks a stage runs that has an operator of ours.
+//! Number of tasks of a stage that has an operator of ours.
 
 use datafusion::common::Result;
 use datafusion::datasource::physical_plan::FileScanConfig;
@@ -9,7 +9,7 @@ use datafusion_distributed::{DesiredTaskCountEvent, DesiredTaskCountEventRespons
 
 use crate::exec::{CellsExec, as_operator};
 
-/// One, unless it makes cells that rows are brought to. The engine would otherwise go by the bytes of what is read.
+/// Returns one task, unless it makes cells that rows are brought to. The engine would otherwise go by the bytes of what is read.
 ///
 /// One as well for what is scanned in one partition: DataFusion puts nothing that collects rows between such a scan and an aggregate, a window or
 /// a join, so that each task would do these with a part of the table, whatever the engine cuts above.

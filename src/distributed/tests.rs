@@ -1,4 +1,4 @@
-//! What would happen without the guards: an engine that scales a leaf by its bytes makes a release of each slice of the table.
+//! Tests with an engine that scales a leaf by its bytes: without the guards it would make a release of each slice of the table.
 
 use std::sync::Arc;
 
@@ -110,7 +110,7 @@ async fn without_guards_a_release_would_be_made_of_slices() {
     }
 }
 
-/// What publishes, and what computes a table about releases, belongs on the coordinator.
+/// Operators that publish, or compute a table about releases, have no encoding: they stay on the coordinator.
 #[tokio::test]
 async fn what_stays_on_the_coordinator_has_no_encoding() {
     let context = SessionContext::new();
