@@ -1,5 +1,5 @@
-//! What the modes of m-invariance cost: `cargo bench --bench assignments`, or `-- 5000` for so many people instead of 20,000, `-- 20000 chicago`
-//! for one of the tables only.
+//! Costs of the modes of m-invariance: `cargo bench --bench assignments`, or `-- 5000` for so many people instead
+//! of 20,000, `-- 20000 chicago` for one of the tables only.
 //!
 //! First, people who come and go: 20 releases of 20,000, of whom a twentieth leaves each time and as many come; a tenth of who comes
 //! has been there before. Working adults of the American Community Survey by occupation (529) and by group of occupations (25), ADULT,
@@ -27,7 +27,7 @@ use rand::seq::SliceRandom;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-/// As in the shell.
+/// The allocator of the shell.
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
 
@@ -124,7 +124,7 @@ async fn number(context: &SessionContext, sql: &str) -> f64 {
     cast(rows.column(0), &DataType::Float64).unwrap().as_primitive::<Float64Type>().value(0)
 }
 
-/// Who is there.
+/// People of each release.
 struct Series {
     present: Vec<i64>,
     gone: Vec<i64>,
@@ -134,7 +134,7 @@ struct Series {
 }
 
 impl Series {
-    /// A twentieth leaves, and as many come while there are any, a tenth of them not for the first time.
+    /// Lets a twentieth leave, and as many come while there are any, a tenth of them not for the first time.
     fn advance(&mut self) {
         let change = self.present.len() / 20;
         self.present.shuffle(&mut self.rng);
@@ -201,7 +201,7 @@ const BY_VALUE: &str = "WITH rows AS (
 truth AS (SELECT value, count(*) AS people FROM snapshot GROUP BY value)
 SELECT median(abs(coalesce(estimates.people, 0.0) - truth.people) / truth.people) FROM truth LEFT JOIN estimates ON truth.value = estimates.value";
 
-/// By how much the share of each value is greater in all rows than in the first release; one that is not there counts as if it were once.
+/// Measures by how much the share of each value is greater in all rows than in the first release. A value that is not there counts as if it were once.
 fn gains(all: &str, first: &str, column: &str) -> String {
     format!(
         "SELECT a.value AS value, a.n::DOUBLE / coalesce(b.n, 1) AS gain
@@ -345,7 +345,7 @@ fn by_kind(rows: &[RecordBatch]) -> Vec<(String, f64)> {
     rows.iter().flat_map(of_batch).collect()
 }
 
-/// The mean relative error of the counts of the most frequent kinds, in windows of so many days.
+/// Computes the mean relative error of the counts of the most frequent kinds, in windows of so many days.
 fn error(counts: &HashMap<(i64, String), [f64; 2]>, days: i64) -> f64 {
     let mut totals: HashMap<&str, f64> = HashMap::new();
     counts.iter().for_each(|((_, kind), [_, truth])| *totals.entry(kind).or_default() += truth);

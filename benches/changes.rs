@@ -1,5 +1,5 @@
-//! What happens to data whose values change: the experiment of the m-Distinct paper (Section VI) on real people, and how long
-//! a release takes. `cargo bench --bench changes`, or `-- 5` for so many releases instead of 20.
+//! Effects of changing values on data: the experiment of the m-Distinct paper (Section VI) on real people, and how
+//! long a release takes. `cargo bench --bench changes`, or `-- 5` for so many releases instead of 20.
 //!
 //! The experiment: 20,000 working adults of the American Community Survey, published again and again. Each time 2,000 leave, 5,000
 //! come, everybody gets a year older, and 5,000 change their occupation for another of its class of 10 (neighbours in the
@@ -154,7 +154,7 @@ fn publish(method: &AnyMethod, people: &[Person], known: &Known, classes: &Class
     release(method, microdata, &state, &mut rng).unwrap()
 }
 
-/// What is known of the publications of one method.
+/// Knowledge of the publications of one method.
 #[derive(Default)]
 struct History {
     known: Known,
@@ -198,7 +198,7 @@ impl History {
         self.counterfeits += release.counterfeits();
     }
 
-    /// Versions; vulnerable, known and exceeding ones.
+    /// Counts versions; vulnerable, known and exceeding ones.
     fn looked_at(&self, m: usize, updates: &Updates) -> [usize; 4] {
         let mut graph = UpdateGraph::new(updates);
         let mut counts = [0; 4];
@@ -282,7 +282,7 @@ fn chain(survey: &[Person], releases: u64, method: &AnyMethod, classes: &Classes
     history
 }
 
-/// A release and the next one, of made-up people: 50 values in classes, a tenth goes and comes, a quarter changes.
+/// Measures a release and the next one, of made-up people: 50 values in classes, a tenth goes and comes, a quarter changes.
 fn speed() {
     println!();
     println!(

@@ -1,4 +1,4 @@
-//! What a reader can infer, by the number of people and of releases: `cargo bench --bench disclosure`.
+//! Duration of inferences, by the number of people and of releases: `cargo bench --bench disclosure`.
 //!
 //! People are of the synthetic census; releases are m-invariant ones with m = 10, made before the clock starts, each with the same
 //! 200,000 people. Times are the best of three, of the whole query: reading tables from memory, the inference, and the sums over
@@ -9,7 +9,7 @@ use std::time::Instant;
 use datafusion::prelude::SessionContext;
 use mimalloc::MiMalloc;
 
-/// As in the shell.
+/// The allocator of the shell.
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
 

@@ -1,5 +1,5 @@
-//! What it costs to let everything change, beside the methods for one change: `cargo bench --bench dynamic`, or `-- 5000` for so many people instead of
-//! 20,000.
+//! Costs of letting everything change, beside the methods for one change: `cargo bench --bench dynamic`, or `--
+//! 5000` for so many people instead of 20,000.
 //!
 //! Publications of ten releases. At each a twentieth of the people leaves and as many come, of whom a tenth has been there before. Working adults of the
 //! American Community Survey with occupations (529) and classes of workers, if they are there, and a made-up hospital of the census generator with 24
@@ -20,7 +20,7 @@ use rand::seq::SliceRandom;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-/// As in the shell.
+/// The allocator of the shell.
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
 
@@ -35,7 +35,7 @@ struct Table {
     m: usize,
 }
 
-/// What changes.
+/// Changes between releases.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Changes {
     People,
@@ -107,7 +107,7 @@ async fn number(context: &SessionContext, sql: &str) -> f64 {
     cast(rows.column(0), &DataType::Float64).unwrap().as_primitive::<Float64Type>().value(0)
 }
 
-/// Who is there, and whose value has changed an odd number of times.
+/// People of each release, and those whose value has changed an odd number of times.
 struct Series {
     present: Vec<i64>,
     gone: Vec<i64>,

@@ -1,4 +1,4 @@
-//! What estimates cost: `cargo bench --bench estimates`, or `-- 1000000` for another number of rows.
+//! Costs of estimates: `cargo bench --bench estimates`, or `-- 1000000` for another number of rows.
 //!
 //! Over the census generator's table and its m-invariant release (m = 10), both in Parquet: a COUNT with conditions on two
 //! quasi-identifiers, on the original and estimated from the release, and their ratio; then 10,000 random queries on 200,000
@@ -9,7 +9,7 @@ use std::time::Instant;
 use datafusion::prelude::SessionContext;
 use mimalloc::MiMalloc;
 
-/// As in the shell.
+/// The allocator of the shell.
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
 

@@ -1,4 +1,4 @@
-//! What `.ci/kernels` counts the instructions of: releases of small tables in memory, on one thread.
+//! Releases of small tables in memory, on one thread, whose instructions `.ci/kernels` counts.
 //!
 //! `cargo bench --bench kernels` lists them; with a name and a number, one is made that many times. Nothing is timed here. Of runs of one and of
 //! three times the difference is what two releases take, without what comes before.
@@ -8,7 +8,7 @@ use std::time::Instant;
 use datafusion::prelude::{SessionConfig, SessionContext};
 use mimalloc::MiMalloc;
 
-/// As in the shell.
+/// The allocator of the shell.
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
 

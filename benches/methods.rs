@@ -15,7 +15,7 @@ fn main() {
     divan::main();
 }
 
-/// Four quasi-identifiers and occupation.
+/// Makes a census of four quasi-identifiers and occupation.
 fn census(rows: u64) -> Microdata {
     let field = |i: usize| schema().fields()[i].clone();
     let quasi = (1..5).map(field).collect();
@@ -35,7 +35,7 @@ fn census(rows: u64) -> Microdata {
     builder.finish([1, 2]).unwrap()
 }
 
-/// First releases.
+/// Measures first releases.
 fn anonymize(bencher: Bencher<'_, '_>, rows: u64, method: &dyn Method) {
     let state = State::before_the_first(method.state());
     bencher.counter(ItemsCount::new(rows)).with_inputs(|| census(rows)).bench_values(|microdata| {

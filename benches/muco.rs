@@ -22,12 +22,12 @@ use rand::seq::{IndexedRandom, SliceRandom};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-/// As in the shell.
+/// The allocator of the shell.
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
 
 const QUASI: [&str; 7] = ["relate", "sex", "age", "marst", "race", "educ", "hours_per_week"];
-/// Which of them the authors take for numbers.
+/// Columns that the authors take for numbers.
 const NUMBERS: [bool; 7] = [false, false, true, false, false, false, true];
 const MATCHES: [f64; 4] = [0.3, 0.5, 0.7, 1.0];
 const DRAWS: u64 = 3;
@@ -186,7 +186,7 @@ fn comparisons(people: &People) -> Vec<Query> {
     })
 }
 
-/// Mean, variance and median of relative errors.
+/// Returns the mean, variance and median of relative errors.
 fn errors(workload: &[Query], estimate: impl Fn(&Query) -> f64) -> String {
     let mut errors: Vec<f64> =
         workload.iter().map(|query| (estimate(query) - query.truth).abs() / query.truth).collect();
@@ -344,7 +344,7 @@ impl Boxes {
         boxes
     }
 
-    /// For each probability of matching, over every twentieth person and all subsets of quasi-identifiers.
+    /// Computes the disclosure for each probability of matching, over every twentieth person and all subsets of quasi-identifiers.
     fn disclosure(&self, people: &People) -> Vec<(f64, f64)> {
         let mut by_size = [[0.0; 2]; 8];
         let chosen: Vec<usize> = (0..people.quasi.len()).step_by(20).collect();
@@ -391,7 +391,7 @@ impl Numbers {
         self.0.column(column).as_primitive::<Int64Type>().values().to_vec()
     }
 
-    /// Seven columns from one on, row after row.
+    /// Returns seven columns from one on, row after row.
     fn rows(&self, first: usize) -> Vec<[i64; 7]> {
         let columns: [Vec<i64>; 7] = std::array::from_fn(|j| self.column(first + j));
         (0..self.0.num_rows()).map(|row| std::array::from_fn(|j| columns[j][row])).collect()

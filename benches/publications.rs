@@ -1,4 +1,4 @@
-//! What publishing costs beside the release itself: `cargo bench --bench publications`, or `-- 100000` for sizes of your own.
+//! Costs of publishing beside the release itself: `cargo bench --bench publications`, or `-- 100000` for sizes of your own.
 //!
 //! An INSERT into a publication (m-invariance, m = 10, four quasi-identifiers, local disk) against the bare release plus writing
 //! the released rows to Parquet twice with DataFusion's COPY: a publication stages its files, then copies them. The first INSERT
@@ -12,7 +12,7 @@ use datafusion::prelude::SessionContext;
 use futures::StreamExt;
 use mimalloc::MiMalloc;
 
-/// As in the shell.
+/// The allocator of the shell.
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
 

@@ -32,7 +32,7 @@ use mimalloc::MiMalloc;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-/// As in the shell.
+/// The allocator of the shell.
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
 
@@ -141,7 +141,7 @@ async fn compare(context: &SessionContext, name: &str, streams: &[String], l: us
     println!(" {seconds:.2} |");
 }
 
-/// How many records of all days together are too many of their kind.
+/// Counts the records of all days together that are too many of their kind.
 fn excess(days: &HashMap<i64, HashMap<i64, usize>>, l: usize) -> usize {
     let mut counts: HashMap<i64, usize> = HashMap::new();
     days.values().flatten().for_each(|(kind, count)| *counts.entry(*kind).or_default() += count);

@@ -16,7 +16,7 @@ use datafusion::arrow::datatypes::Float64Type;
 use datafusion::prelude::{SessionConfig, SessionContext};
 use mimalloc::MiMalloc;
 
-/// As in the shell.
+/// The allocator of the shell.
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
 
@@ -180,7 +180,7 @@ impl Experiment {
         (seconds, loss)
     }
 
-    /// The loss of a release of m-invariance, whichever it is of a series in which nobody leaves.
+    /// Measures the loss of a release of m-invariance, whichever it is of a series in which nobody leaves.
     async fn invariant(&self, context: &SessionContext, columns: &[&str], m: usize) -> f64 {
         let arguments = self.arguments(columns, 2);
         let sql = format!("CREATE TABLE release AS SELECT * FROM m_invariant({}, {m}, {arguments})", self.table);
@@ -229,7 +229,7 @@ impl Experiment {
         (all, losses)
     }
 
-    /// Loss and time over l and p, of all releases together.
+    /// Measures loss and time over l and p, of all releases together.
     async fn sweeps(&self, context: &SessionContext) {
         println!("\n| {} | worlds, seconds | ten releases, seconds | mean loss |\n|:---|---:|---:|---:|", self.name);
         let cases = [3, 4, 6, 7].map(|l| (l, 100)).into_iter().chain([25, 50, 200, 400].map(|p| (5, p)));
@@ -245,7 +245,7 @@ impl Experiment {
         }
     }
 
-    /// The same release of people who become more: 100,000, and then 50,000, 30,000 and 20,000 new ones.
+    /// Measures the same release of people who become more: 100,000, and then 50,000, 30,000 and 20,000 new ones.
     async fn growing(&self, context: &SessionContext) {
         println!(
             "\n| people | worlds for new ones, seconds | a release of all, seconds | loss |\n|---:|---:|---:|---:|"
@@ -273,8 +273,8 @@ impl Experiment {
     }
 }
 
-/// Twenty releases of 100,000 people of the ACS, of whom a twentieth leaves before each further one, and as many come: publications of `sequential` with
-/// l = 5 and of `m_invariant` with m = 5. Counterfeits in percent of the people who are there.
+/// Measures twenty releases of 100,000 people of the ACS, of whom a twentieth leaves before each further one, and as many come:
+/// publications of `sequential` with l = 5 and of `m_invariant` with m = 5. Counterfeits in percent of the people who are there.
 async fn leaving(context: &SessionContext, directory: &str) {
     if !std::path::Path::new(&format!("{directory}/acs_income.parquet")).exists() {
         return;

@@ -60,7 +60,7 @@ pub(crate) fn compare(sizes: &[u64], methods: &[&Method]) {
     }
 }
 
-/// Where files of one size are, as far as they are needed.
+/// Paths of files of one size, as far as they are needed.
 struct Files {
     rows: u64,
     directory: TempDir,

@@ -1,4 +1,4 @@
-//! What bounds growth: how long it takes to look at the rows of a table in random order, once it does not fit into the cache.
+//! Bound of growth: the time to look at the rows of a table in random order, once it does not fit into the cache.
 
 use std::hint::black_box;
 use std::time::Instant;

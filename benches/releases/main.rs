@@ -35,7 +35,7 @@ mod methods;
 
 use mimalloc::MiMalloc;
 
-/// As in the shell.
+/// The allocator of the shell.
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
 

@@ -1,4 +1,4 @@
-//! One measurement, in a process of its own: this program again, with a query to run.
+//! Measurement in a process of its own: this program again, with a query to run.
 
 use std::process::Command;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use futures::StreamExt;
 /// The first argument of such a process; next come the queries that it runs.
 pub(crate) const TASK: &str = "measure";
 
-/// What a process tells of the last of its queries.
+/// Measurement that a process tells of the last of its queries.
 pub(crate) struct Measured {
     pub(crate) seconds: f64,
     /// Peak bytes of the process.
@@ -51,7 +51,7 @@ fn run_child(delay: &str, queries: &[String]) -> Measured {
     Measured { seconds: next().parse().unwrap(), memory: next().parse().unwrap(), phases: next() }
 }
 
-/// In that process: prints the seconds that the last query took, peak bytes of the process, phases.
+/// Measures in that process: prints the seconds of the last query, peak bytes of the process, phases.
 pub(crate) async fn measure(queries: &[String]) {
     let mut last = (0.0, String::new());
     for sql in queries {
@@ -101,7 +101,7 @@ fn phases(plan: &Arc<dyn ExecutionPlan>) -> String {
     }
 }
 
-/// Peak resident memory of this process in bytes; 0 where /proc is missing.
+/// Returns the peak resident memory of this process in bytes; 0 where /proc is missing.
 fn peak_memory() -> f64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find(|line| line.starts_with("VmHWM:"));

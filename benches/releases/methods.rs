@@ -1,4 +1,4 @@
-//! What is measured, and the files that it reads.
+//! Queries that are measured, and the files that they read.
 
 /// The columns that tables of people are sorted by.
 const QUASI: &str = "age, gender, education, birthplace";
@@ -131,7 +131,7 @@ pub(crate) const FILES: [(&str, &str); 8] = [
     ),
 ];
 
-/// What a table is sorted by.
+/// Returns the columns that a table is sorted by.
 pub(crate) fn order(table: &str) -> &'static str {
     if table == "stream" { "tick" } else { QUASI }
 }
