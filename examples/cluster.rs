@@ -24,7 +24,7 @@ use tokio_stream::wrappers::TcpListenerStream;
 use tonic::transport::{Certificate, Channel, ClientTlsConfig, Identity, Server, ServerTlsConfig};
 use url::Url;
 
-/// Who a machine of the cluster is, and who it trusts.
+/// Identity of a machine of the cluster, and the certificates it trusts.
 #[derive(Clone)]
 pub(crate) struct Member {
     authority: Certificate,
@@ -32,7 +32,7 @@ pub(crate) struct Member {
 }
 
 impl Member {
-    /// By the files in a directory.
+    /// Reads the files in a directory.
     pub(crate) fn read(directory: &Path) -> std::io::Result<Self> {
         let file = |name: &str| std::fs::read(directory.join(name));
         Ok(Self {
