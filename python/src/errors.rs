@@ -5,7 +5,7 @@ use datafusion_anonymize::{AnonymizeError, ErrorKind, hide_values};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-/// Where the classes are.
+/// Module of the classes.
 const MODULE: &str = "datafusion_anonymize._errors";
 
 /// Returns the exception for an error.

@@ -32,7 +32,7 @@ mod _native {
         datafusion_anonymize::internals::signatures()
     }
 
-    /// A chart of named series as SVG; each series is a list of (x, y).
+    /// Draws a chart of named series as SVG; each series is a list of (x, y).
     #[pyfunction]
     fn chart(
         title: &str,

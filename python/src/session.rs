@@ -143,13 +143,13 @@ impl Session {
         })
     }
 
-    /// What was worth telling of the statements since the last time.
+    /// Returns the notices about statements since the last time.
     fn notices(&self) -> Vec<String> {
         self.watch.notices()
     }
 }
 
-/// Options of stores have their own prefix already.
+/// Adds the prefix to a key, unless it is an option of stores, which have their own.
 fn prefixed(key: String) -> String {
     if key.contains('.') { key } else { format!("anonymize.{key}") }
 }

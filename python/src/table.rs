@@ -18,7 +18,7 @@ use crate::errors::{raised, refused};
 
 /// Metadata key of the order of a column's texts: a JSON array of them.
 const ORDER: &str = "anonymize.order";
-/// Where polars keeps the values of an enumeration.
+/// Key under which polars keeps the values of an enumeration.
 const POLARS_ENUM: &str = "_PL_ENUM_VALUES";
 
 /// Record batches of one schema.
@@ -30,14 +30,14 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    /// What a query returned. Texts become plain ones, for not everybody knows Arrow's views.
+    /// Takes the result of a query. Texts become plain ones, for not everybody knows Arrow's views.
     pub(crate) fn computed(schema: &Schema, batches: Vec<RecordBatch>) -> Result<Self> {
         let schema = Arc::new(Schema::new(schema.fields().iter().map(plain_field).collect::<Vec<_>>()));
         let batches = batches.iter().map(|batch| with_schema(batch, &schema)).collect::<Result<_>>()?;
         Ok(Self { schema, batches })
     }
 
-    /// What another library gave. Categories that have an order keep it.
+    /// Takes a table of another library. Categories that have an order keep it.
     pub(crate) fn imported(schema: SchemaRef, batches: Vec<RecordBatch>) -> PyResult<Self> {
         let field = |(place, field): (usize, &FieldRef)| match order_of(field, place, &batches) {
             Some(order) => {
@@ -101,7 +101,7 @@ impl Table {
         self.schema.fields().iter().map(column).collect()
     }
 
-    /// What the metadata of a column say.
+    /// Returns the metadata of a column.
     fn metadata(&self, column: &str) -> PyResult<HashMap<String, String>> {
         match self.schema.field_with_name(column) {
             Ok(field) => Ok(field.metadata().clone()),

@@ -13,11 +13,11 @@ use tokio::runtime::{Builder, Runtime};
 
 use crate::errors::{failed, raised};
 
-/// How often signals are looked for.
+/// Time between looks for signals.
 const TICK: Duration = Duration::from_millis(20);
-/// How long work that was interrupted is waited for.
+/// Time that interrupted work is waited for.
 const GRACE: Duration = Duration::from_millis(150);
-/// What is quick shows no progress.
+/// Time of quick work, which shows no progress.
 const QUICK: Duration = Duration::from_millis(400);
 
 /// The process that began to use the engine, and the engine's threads.
@@ -40,7 +40,7 @@ pub(crate) fn runtime() -> PyResult<&'static Runtime> {
     }
 }
 
-/// What a session's queries tell.
+/// Messages of a session's queries.
 #[derive(Debug, Default)]
 pub(crate) struct Watch {
     step: Mutex<Option<Step>>,
@@ -48,7 +48,7 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    /// What goes into a session's configuration.
+    /// Returns the listeners for a session's configuration.
     pub(crate) fn listeners(self: &Arc<Self>) -> (Progress, Notices) {
         (self.progress(&Arc::default()), self.told())
     }
@@ -91,7 +91,7 @@ impl Watch {
         std::mem::take(&mut *self.notices.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// How far it is: in words, and as a share if that is known.
+    /// Returns how far it is: in words, and as a share if that is known.
     fn state(&self) -> (String, Option<f64>) {
         let share = |done: usize, of: usize| Some(done as f64 / of.max(1) as f64);
         match *self.step.lock().unwrap_or_else(PoisonError::into_inner) {
@@ -157,7 +157,7 @@ pub(crate) fn wait<T: Send + 'static>(
     end
 }
 
-/// The same on a thread of its own, for what blocks and cannot be cancelled: it is left behind.
+/// Waits for work on a thread of its own, if it blocks and cannot be cancelled: it is left behind.
 pub(crate) fn wait_blocking<T: Send + 'static>(
     py: Python<'_>,
     work: impl FnOnce() -> Result<T> + Send + 'static,
