@@ -70,7 +70,7 @@ fn compare(rows: u64, limit: &str, cells: &[u32], only_first: bool) {
     }
 }
 
-/// Seconds, and the peak of the process in KiB.
+/// Runs the shell; returns seconds, and the peak of the process in KiB.
 fn shell(here: &Path, limit: Option<&str>, sql: &str) -> (f64, u64) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_anonymize"));
     // Without a limit in words: more than there can be.

@@ -69,7 +69,7 @@ impl Drop for Worker {
     }
 }
 
-/// Seconds, and what is printed.
+/// Runs the shell; returns seconds and its output.
 fn shell(here: &Path, arguments: &[&str], sql: &str) -> (f64, String) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_anonymize"));
     command.current_dir(here).args(["-q", "--format", "csv"]).args(arguments).args(["-c", sql]);
@@ -79,7 +79,7 @@ fn shell(here: &Path, arguments: &[&str], sql: &str) -> (f64, String) {
     (start.elapsed().as_secs_f64(), String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// What all connections have carried.
+/// Returns the bytes that all connections have carried.
 fn shipped(plan: &str) -> f64 {
     let counted = plan.split("bytes_transferred=").skip(1).map(|rest| {
         let text: String = rest.chars().take_while(|c| !matches!(c, ',' | ']' | '}')).collect();

@@ -1,4 +1,4 @@
-//! What the server answers in a second: `cargo bench --bench serve`, or `-- 100000` for another number of rows.
+//! Answers of the server in a second: `cargo bench --bench serve`, or `-- 100000` for another number of rows.
 //!
 //! Estimated counts with two conditions each, on an m-invariant release (m = 10) of the census generator's table: by 1, 8 and 64 sessions of
 //! `anonymize serve` for some seconds, and the same questions one after the other in a session of this process.
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use datafusion::prelude::SessionContext;
 use mimalloc::MiMalloc;
 
-/// As in the shell.
+/// The allocator of the shell.
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
 

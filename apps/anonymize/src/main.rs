@@ -58,14 +58,14 @@ async fn run() -> ExitCode {
     }
 }
 
-/// Why a task has not come to its end.
+/// Reason why a task has not come to its end.
 enum End {
     Failed(DataFusionError),
     /// By a signal, which makes this exit status.
     Told(u8),
 }
 
-/// A job that is told to end gives up what it does, with the files that did not fit into its memory.
+/// Runs a job until it ends or is told to end; the files that did not fit into its memory go with it.
 async fn unless_told(job: impl Future<Output = Result<()>>) -> Result<(), End> {
     tokio::select! {
         // Until it waits for the first time, which it does when standard input has been read, signals end the process by themselves.

@@ -39,7 +39,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "SHARE", default_value_t = 0.1)]
     error: f64,
 
-    /// How many rows are measured, at most
+    /// Number of rows that are measured, at most
     #[arg(long, value_name = "NUMBER", default_value_t = 200_000)]
     rows: usize,
 
@@ -110,7 +110,7 @@ pub(crate) async fn run(args: Args) -> Result<()> {
 #[derive(Debug)]
 struct Advice {
     rows: Vec<Row>,
-    /// How many rows were measured, of how many.
+    /// Number of rows that were measured, and number of all rows.
     measured: usize,
     of: usize,
 }

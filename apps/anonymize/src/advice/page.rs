@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::{Advice, Row};
 
-/// What is drawn: of a row, in the unit of the axis.
+/// Measure that is drawn: of a row, in the unit of the axis.
 type Measure = fn(&Row) -> Option<f64>;
 
 const FIGURES: [(Figure<'static>, Measure, &str); 4] = [

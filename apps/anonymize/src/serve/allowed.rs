@@ -1,4 +1,4 @@
-//! What a reader may say: a list of statements, and of what may stand in them. Whatever is not on it is refused.
+//! List of the statements that a reader may say, and of their parts. Whatever is not on it is refused.
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -32,7 +32,7 @@ const AMPLIFYING: [&str; 10] = [
     "rpad",
 ];
 
-/// How often a statement may make a value of two others, or put another text in a text. Values of values can double each time.
+/// Greatest number of times that a statement may make a value of two others, or put another text in a text. Values of values can double each time.
 const DOUBLINGS: usize = 16;
 
 /// Bytes of a text in a statement. The engine repeats it for each row of a batch.
@@ -62,7 +62,7 @@ pub(super) enum Allowed {
     Discard,
     /// The name of a prepared statement, `None` for all.
     Deallocate(Option<String>),
-    /// What has no effect here, by the name that the answer has.
+    /// A statement without effect here, by the name that the answer has.
     Nothing(&'static str),
 }
 
@@ -191,7 +191,7 @@ struct Tables {
     count: f64,
     /// Its common table expressions: where they are, and what they are called.
     with: Vec<(*const Query, String)>,
-    /// How many tables those have that were looked at.
+    /// Number of tables in each query that was looked at.
     known: HashMap<String, f64>,
 }
 
@@ -226,7 +226,7 @@ impl Inspection {
         ControlFlow::Break(Box::new(Failure::new("42501", format!("{what} is not for readers"))))
     }
 
-    /// Whether all of a query's parts ask and none writes.
+    /// Checks that all of a query's parts ask and none writes.
     fn body(body: &SetExpr) -> ControlFlow<Box<Failure>> {
         match body {
             // Whatever is in them is visited by itself.

@@ -101,7 +101,7 @@ pub(super) struct Named {
 /// Longest name of a table, as in PostgreSQL.
 const LONGEST_NAME: usize = 63;
 
-/// `name=location`. Names are those that SQL takes without quotes, so that nobody has to write any.
+/// Reads `name=location`. Names are those that SQL takes without quotes, so that nobody has to write any.
 fn named(text: &str) -> Result<Named, String> {
     let Some((name, location)) = text.split_once('=') else {
         return Err(format!("'{text}' must be a name and a location: hospital=lake/hospital/"));

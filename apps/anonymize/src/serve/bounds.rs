@@ -1,4 +1,4 @@
-//! How large and how deep a statement may be, known before it is parsed.
+//! Bounds on the size and depth of a statement, known before it is parsed.
 //!
 //! A parser makes a tree of `1 + 1 + ..` that is as deep as it is long, and whatever walks trees that deep, or only drops them, ends the
 //! process when its stack is full. The tokenizer has no depth.

@@ -13,7 +13,7 @@ use datafusion::logical_expr::TableType;
 
 use super::settings::Settings;
 
-/// Where PostgreSQL has its own tables.
+/// Schema in which PostgreSQL has its own tables.
 pub(super) const PG_CATALOG: &str = "pg_catalog";
 /// Its table of settings.
 const PG_SETTINGS: &str = "pg_settings";
@@ -26,7 +26,7 @@ pub(super) struct Database {
 }
 
 impl Database {
-    /// With one schema for tables.
+    /// Makes a catalog with one schema for tables.
     ///
     /// # Errors
     /// When the schema is not taken.
@@ -90,7 +90,7 @@ impl SchemaProvider for Postgres {
     }
 }
 
-/// Settings as they are at first: what a session has set, it knows.
+/// Returns settings as they are at first: a session knows the values that it has set.
 fn settings() -> Result<Arc<dyn TableProvider>> {
     let (names, values): (Vec<&str>, Vec<&str>) = Settings::known().unzip();
     let same = |text: &'static str| -> ArrayRef { Arc::new(StringArray::from(vec![text; names.len()])) };

@@ -1,4 +1,4 @@
-//! One connection: messages in, answers out, until one of both ends it.
+//! Connection: messages in, answers out, until one of both ends it.
 
 use std::sync::{Arc, OnceLock, PoisonError, Weak};
 use std::task::Poll;
@@ -41,7 +41,7 @@ const LARGEST_PASSWORD: usize = 10_000;
 /// Larger ones are not even waited for.
 const ENORMOUS: usize = 64 << 20;
 
-/// What all connections share.
+/// State that all connections share.
 pub(super) struct Server {
     pub engine: Engine,
     pub users: Option<Users>,
@@ -78,12 +78,12 @@ impl Connection {
         })
     }
 
-    /// For whoever outlives a call.
+    /// Returns a handle for work that outlives a call.
     pub(super) fn itself(&self) -> Option<Arc<Self>> {
         self.itself.upgrade()
     }
 
-    /// From now on it waits for nothing.
+    /// Ends the turn of waiting: the session has begun.
     pub(super) fn has_begun(&self) {
         drop(self.turn.lock().unwrap_or_else(PoisonError::into_inner).take());
     }
@@ -104,7 +104,7 @@ impl Drop for Connection {
     }
 }
 
-/// What came next.
+/// Next event of a connection.
 enum Next {
     Message(PgWireFrontendMessage),
     /// A message of this kind and length, of which nothing was taken.
@@ -218,7 +218,7 @@ fn too_large(buffer: &BytesMut, most: usize) -> Option<(u8, usize)> {
     (length > most).then_some((kind, length))
 }
 
-/// What is still to come of a message that is thrown away.
+/// Bytes still to come of a message that is thrown away.
 struct Discarded(u64);
 
 /// Throws away what is here of a message, its first byte included.

@@ -39,7 +39,7 @@ pub(super) struct Engine {
     runner: Arc<Runner>,
 }
 
-/// What a message says.
+/// Content of a message.
 #[derive(Debug)]
 pub(super) struct Read {
     pub fingerprint: String,

@@ -28,7 +28,7 @@ impl Failure {
         self
     }
 
-    /// One that ends the session.
+    /// Makes the error one that ends the session.
     pub(super) fn fatal(mut self) -> Self {
         self.fatal = true;
         self
@@ -39,7 +39,7 @@ impl Failure {
         &self.code
     }
 
-    /// `own` if it was the reader who allowed so little time.
+    /// Returns the error of a timeout; `own` if it was the reader who allowed so little time.
     pub(super) fn timeout(allowed: Duration, own: bool) -> Self {
         let failure = Self::new("57014", format!("the statement took longer than {allowed:?}"));
         failure.hint(match own {
@@ -61,7 +61,7 @@ impl Failure {
         Self::new("57P01", "the server is being stopped").fatal()
     }
 
-    /// Something is wrong with this program.
+    /// Returns the error of a fault in this program.
     pub(super) fn internal() -> Self {
         Self::new("XX000", "the statement failed in a way that was not foreseen (a bug; please report the statement)")
     }
@@ -108,7 +108,7 @@ pub(super) fn failure(error: DataFusionError) -> Failure {
     Failure { message: without_paths(&failure.message), hint: failure.hint.map(|hint| without_paths(&hint)), ..failure }
 }
 
-/// Our errors say what is wrong; and, behind a semicolon, what would do.
+/// Converts an error of ours: the message, and behind a semicolon the hint.
 fn of_ours(error: &AnonymizeError) -> Failure {
     let code = match error.kind() {
         ErrorKind::Cancelled => return Failure::cancelled(),
@@ -165,7 +165,7 @@ fn of_the_engine(error: DataFusionError) -> Failure {
     in_our_words(Failure::new(code, ""), &message)
 }
 
-/// What the engine says, without what it says in front of everything; what it suggests is a hint.
+/// Shortens a message of the engine: its beginning goes, and its suggestion becomes a hint.
 fn in_our_words(failure: Failure, text: &str) -> Failure {
     let mut text = text.rsplit("\ncaused by\n").next().unwrap_or_default();
     for before in ["Error during planning: ", "Schema error: ", "SQL error: ", "This feature is not implemented: "] {

@@ -1,4 +1,4 @@
-//! How large a plan can become when it is optimized.
+//! Bound on the size that a plan can reach when it is optimized.
 //!
 //! The engine puts an expression wherever its column is used. So
 //! `a1 AS (SELECT x + x AS x FROM a0), a2 AS (SELECT x + x AS x FROM a1), ..` is twice as large with each line, long after it was parsed, and

@@ -180,7 +180,7 @@ impl ExtendedQueryHandler for Connection {
         self.timed(&session, self.execute(client, message)).await
     }
 
-    /// Portals end with their transaction, also with one that nobody has begun in words.
+    /// Ends portals with their transaction, also with one that nobody has begun in words.
     async fn on_sync<C>(&self, client: &mut C, _message: EndOfTransaction) -> PgWireResult<()>
     where
         C: ClientInfo + ClientPortalStore + Sink<PgWireBackendMessage> + Unpin + Send + Sync,

@@ -35,7 +35,7 @@ pub(super) struct Given {
     /// Types that the reader's program has named.
     pub types: Vec<Option<u32>>,
     pub formats: Vec<i16>,
-    /// In base64.
+    /// Values in base64.
     pub values: Vec<Option<String>>,
     pub columns: Vec<i16>,
 }

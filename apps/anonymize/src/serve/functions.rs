@@ -12,7 +12,7 @@ use datafusion::prelude::SessionContext;
 
 use super::settings::VERSION;
 
-/// What a function returns, whatever it is asked about.
+/// Constant that a function returns, whatever it is asked about.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Constant {
     Text(String),
@@ -32,7 +32,7 @@ struct Always {
     signature: Signature,
 }
 
-/// However many there are.
+/// Returns the signature of any number of arguments.
 fn any_arguments() -> Signature {
     Signature::one_of(vec![TypeSignature::Nullary, TypeSignature::VariadicAny], Volatility::Stable)
 }
@@ -189,7 +189,7 @@ pub(super) fn register(context: &SessionContext) {
     context.register_udf(ScalarUDF::new_from_impl(CurrentSetting { signature }));
 }
 
-/// The functions that say who asks.
+/// Registers the functions that say who asks.
 pub(super) fn of_user(context: &SessionContext, user: &str) {
     for name in ["session_user", "current_user", "user"] {
         context.register_udf(ScalarUDF::new_from_impl(Always::new(name, Constant::Text(user.to_owned()))));

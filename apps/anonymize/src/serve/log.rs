@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use chrono::{SecondsFormat, Utc};
 use datafusion::sql::sqlparser::tokenizer::Token;
 
-/// Whether statements that succeed have lines.
+/// Switch for lines about statements that succeed.
 static STATEMENTS: AtomicBool = AtomicBool::new(true);
 
 /// Sets up the log, and the process to say no more of a panic than where it was: its message may have parts of a statement.
@@ -25,7 +25,7 @@ pub(super) fn line(text: &str) {
     let _ = std::io::stderr().lock().write_all(format!("{now} {text}\n").as_bytes());
 }
 
-/// What came of a statement.
+/// Outcome of a statement.
 #[derive(Debug)]
 pub(super) struct Line<'a> {
     pub session: i32,

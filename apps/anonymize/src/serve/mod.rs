@@ -84,7 +84,7 @@ use waiting::Waiting;
 
 use crate::shell::signals::told_to_end;
 
-/// What statements have left when the server is stopped.
+/// Time that statements have left when the server is stopped.
 const GRACE: Duration = Duration::from_secs(10);
 
 /// Serves until it is stopped.

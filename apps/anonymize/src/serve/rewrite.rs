@@ -1,4 +1,4 @@
-//! What PostgreSQL's programs write and the engine does not know, said in another way.
+//! Rewriting of statements of PostgreSQL's programs that the engine does not know.
 //!
 //! Most of it `datafusion-pg-catalog` has rewritten before. What is left are a few forms that are about things nobody has here:
 //! constraints, indexes, sequences, collations. Where a program asks for them in the middle of a question about tables, the answer is NULL.
@@ -33,7 +33,7 @@ const LISTS: [&str; 7] = ["indkey", "indclass", "indoption", "i_indoption", "con
 /// Columns that tables of the catalog have in PostgreSQL and not here: privileges and settings of tables, of which there are none.
 const MISSING: [&str; 2] = ["relacl", "reloptions"];
 
-/// The statement as the engine takes it.
+/// Returns the statement as the engine takes it.
 pub(super) fn rewritten(mut statement: Statement) -> Statement {
     let _ = statement.visit(&mut Rewriter);
     statement
@@ -70,7 +70,7 @@ impl VisitorMut for Rewriter {
     }
 }
 
-/// What an expression is here, if it is less than what it says.
+/// Returns the value that an expression has here, if it is simpler than the expression.
 fn simpler(expr: &Expr) -> Option<Expr> {
     match expr {
         // A scalar subquery that refers to the question around it must be an aggregate to the engine.
@@ -106,7 +106,7 @@ fn column(expr: &Expr) -> Option<&Ident> {
     }
 }
 
-/// `(a).b`, as PostgreSQL wants the fields of a record to be asked for.
+/// Rewrites `(a).b`, as PostgreSQL wants the fields of a record to be asked for.
 fn field(inner: &Expr, access: &[AccessExpr]) -> Option<Expr> {
     let mut parts = match inner {
         Expr::Identifier(name) => vec![name.clone()],
@@ -148,7 +148,7 @@ fn lacks(list: &FunctionArgumentList) -> bool {
     found.is_break()
 }
 
-/// What PostgreSQL calls a column of this expression.
+/// Returns the name that PostgreSQL gives to a column of this expression.
 fn named(expr: &Expr) -> Option<String> {
     match expr {
         Expr::CompoundIdentifier(parts) => parts.last().map(|name| name.value.clone()),
@@ -179,7 +179,7 @@ fn last(name: &ObjectName) -> String {
     last.map(|last| last.value.to_ascii_lowercase()).unwrap_or_default()
 }
 
-/// What a scalar subquery on the catalog comes to.
+/// Returns the value of a scalar subquery on the catalog.
 fn of_subquery(query: &Query) -> Option<Expr> {
     let SetExpr::Select(select) = query.body.as_ref() else { return None };
     let Some(TableFactor::Table { name, args: None, .. }) = select.from.first().map(|from| &from.relation) else {
@@ -230,7 +230,7 @@ fn name_of(inner: &Expr) -> Option<Expr> {
     Some(text(name.rsplit('.').next().unwrap_or_default()))
 }
 
-/// The engine's patterns are escaped by a backslash and by nothing else.
+/// Rewrites escapes: the engine's patterns are escaped by a backslash and by nothing else.
 fn escaped(pattern: &mut Expr, escape: &Value) {
     let Some(escape) = escape.clone().into_string().filter(|escape| escape != "\\") else { return };
     // Backslashes stand for themselves then.
@@ -238,7 +238,7 @@ fn escaped(pattern: &mut Expr, escape: &Value) {
     *pattern = if escape.is_empty() { plain } else { replaced(plain, &escape, "\\") };
 }
 
-/// `replace(value, from, to)`
+/// Returns the call `replace(value, from, to)`.
 fn replaced(value: Expr, from: &str, to: &str) -> Expr {
     let argument = |expr| FunctionArg::Unnamed(FunctionArgExpr::Expr(expr));
     Expr::Function(Function {

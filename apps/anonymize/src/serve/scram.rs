@@ -11,11 +11,11 @@ use ring::digest::{self, SHA256, SHA256_OUTPUT_LEN as HASH};
 use ring::hmac::{self, HMAC_SHA256};
 use subtle::ConstantTimeEq;
 
-/// What is kept of a password: `SCRAM-SHA-256$4096:salt$stored key:server key`.
+/// Verifier that is kept of a password: `SCRAM-SHA-256$4096:salt$stored key:server key`.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct Verifier {
     iterations: u32,
-    /// As it is sent, in base64.
+    /// Salt as it is sent, in base64.
     salt: String,
     stored_key: Vec<u8>,
     server_key: Vec<u8>,
@@ -31,7 +31,7 @@ impl Verifier {
     /// Fewer make passwords cheap to guess for whoever has the file.
     const LEAST_ITERATIONS: u32 = 4096;
 
-    /// `None` if the text is none.
+    /// Reads a verifier; `None` if the text is none.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let (first, keys) = text.strip_prefix("SCRAM-SHA-256$")?.split_once('$')?;
         let (iterations, salt) = first.split_once(':')?;
@@ -42,8 +42,8 @@ impl Verifier {
         Some(Self { iterations, salt: salt.to_owned(), stored_key: key(stored)?, server_key: key(server)? })
     }
 
-    /// One that no password fits, for names that nobody has: the same each time and with the form of those that somebody has, so that nobody
-    /// can tell them from others.
+    /// Makes a verifier that no password fits, for names that nobody has. It is the same each time and has the form of
+    /// users' ones, so that nobody can tell them apart.
     pub(super) fn of_nobody(name: &str, secret: &[u8], (iterations, salt): (u32, usize)) -> Self {
         let letters: Vec<u8> = (0_u32..)
             .flat_map(|block| signed(secret, format!("salt {block} of {name}").as_bytes()))
@@ -53,7 +53,7 @@ impl Verifier {
         Self { iterations, salt: STANDARD.encode(letters), stored_key: key.clone(), server_key: key }
     }
 
-    /// Iterations, and bytes of the salt: what is seen of it before a password is.
+    /// Returns iterations, and bytes of the salt: the part that is seen before a password is.
     pub(super) fn form(&self) -> (u32, usize) {
         (self.iterations, STANDARD.decode(&self.salt).map_or(0, |salt| salt.len()))
     }
@@ -64,7 +64,7 @@ impl Verifier {
     }
 }
 
-/// Why an exchange ended.
+/// Reason why an exchange ended.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Refused {
     /// The password is another one.
@@ -77,7 +77,7 @@ pub(super) enum Refused {
 #[derive(Debug)]
 pub(super) struct Exchange {
     verifier: Verifier,
-    /// How the client said that it binds no channel, in base64.
+    /// Client's statement that it binds no channel, in base64.
     binding: String,
     nonce: String,
     /// The two first messages, as they are signed.
@@ -85,7 +85,7 @@ pub(super) struct Exchange {
 }
 
 impl Exchange {
-    /// What the server answers to the client's first message. `own` is drawn anew for every exchange.
+    /// Returns the exchange, and the server's answer to the client's first message. `own` is drawn anew for every exchange.
     ///
     /// # Errors
     /// When the message is not one, or wants what was not offered.
@@ -106,7 +106,7 @@ impl Exchange {
         Ok((Self { verifier, binding: STANDARD.encode(header.as_bytes()), nonce, messages }, answer))
     }
 
-    /// What the server answers to a client that knows the password.
+    /// Returns the server's answer to a client that knows the password.
     ///
     /// # Errors
     /// When it does not, or the message is not one.
@@ -142,7 +142,7 @@ mod tests {
 
     use super::*;
 
-    /// With a client that is not ours.
+    /// Logs in with a client that is not ours.
     fn login(kept: &str, password: &str) -> Result<(), Refused> {
         let mut client = ScramSha256::new(password.as_bytes(), ChannelBinding::unsupported());
         let verifier = Verifier::parse(kept).expect("a verifier");

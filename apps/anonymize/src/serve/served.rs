@@ -1,4 +1,4 @@
-//! What readers see: the session that all of theirs are made of, with its tables.
+//! Session that readers see: theirs are made of it, with its tables.
 
 use std::sync::Arc;
 
@@ -25,12 +25,12 @@ use super::{functions, information};
 pub(super) const DATABASE: &str = "publications";
 /// Its schema.
 const SCHEMA: &str = "public";
-/// What the name of the flat form of a table ends with.
+/// Suffix of the name of a table's flat form.
 const FLAT: &str = "_flat";
 
 /// Everything there is.
 pub(super) struct Served {
-    /// What sessions are made of.
+    /// State that sessions are made of.
     pub state: SessionState,
     /// Kinds and names, for the line at the start.
     pub tables: Vec<String>,
@@ -67,7 +67,7 @@ impl Served {
         Ok(served)
     }
 
-    /// A table, and its flat form if it has one.
+    /// Adds a table, and its flat form if it has one.
     fn add(
         &mut self,
         context: &SessionContext,

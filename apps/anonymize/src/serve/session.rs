@@ -17,21 +17,21 @@ const MOST_STATEMENTS: usize = 1_000;
 /// Portals, each of which can have rows of an answer that nobody takes.
 const MOST_PORTALS: usize = 16;
 
-/// What a reader has by a name.
+/// Kind of thing that a reader has by a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Kept {
     Statement,
     Portal,
 }
 
-/// One of somebody who may ask.
+/// Session of a reader.
 pub(super) struct Session {
     pub number: i32,
     pub user: String,
     /// Says who stands for what the session computes: the user, or the session where names are free.
     pub payer: String,
     settings: Mutex<Settings>,
-    /// What was prepared and not forgotten, and when.
+    /// Names that were prepared and not forgotten, with their times.
     names: Mutex<HashMap<(Kept, String), Instant>>,
     cancel: Notify,
     running: AtomicBool,
@@ -56,7 +56,7 @@ impl Session {
         self.settings.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How long a statement may take.
+    /// Returns the time that a statement may take.
     pub(super) fn allowed(&self, longest: Duration) -> Duration {
         let own = self.settings().statement_timeout().map(Duration::from_millis);
         own.map_or(longest, |own| own.min(longest))

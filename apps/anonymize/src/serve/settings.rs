@@ -47,7 +47,7 @@ const KNOWN: [(&str, &str); 36] = [
     ("xmloption", "content"),
 ];
 
-/// What programs take this for: the version of PostgreSQL whose catalog is served.
+/// Version of PostgreSQL whose catalog is served, and which programs take this for.
 pub(super) const VERSION: &str = "16.6";
 
 /// Settings that nobody can change, though setting them to what they are is no error.
@@ -133,7 +133,7 @@ impl Settings {
         Ok(())
     }
 
-    /// Milliseconds that the reader gives a statement; `None` for as many as the server does.
+    /// Returns the milliseconds that the reader gives a statement; `None` for as many as the server does.
     pub(super) fn statement_timeout(&self) -> Option<u64> {
         let text = self.0.get("statement_timeout")?.to_ascii_lowercase();
         let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic() || c == ' ');

@@ -104,7 +104,7 @@ impl Connection {
         fingerprint.clone_into(&mut self.statement.lock().unwrap_or_else(PoisonError::into_inner));
     }
 
-    /// A statement until it has ended, was cancelled, or has taken too long.
+    /// Runs a statement until it has ended, was cancelled, or has taken too long.
     pub(super) async fn timed<T>(
         &self,
         session: &Arc<Session>,

@@ -1,4 +1,4 @@
-//! How a session begins: TLS where it is needed, a user, a password, and a place.
+//! Beginning of a session: TLS where it is needed, a user, a password, and a place.
 
 use std::collections::HashMap;
 use std::fmt::Debug;
@@ -25,14 +25,14 @@ use super::scram::{Exchange, Refused};
 use super::session::Session;
 use super::settings::{Settings, VERSION};
 
-/// How passwords are asked for.
+/// Mechanism by which passwords are asked for.
 const MECHANISM: &str = "SCRAM-SHA-256";
 /// Bytes of a user's name: it is in the log.
 const LONGEST_USER: usize = 128;
-/// What a wrong password costs, so that guessing takes long.
+/// Delay after a wrong password, so that guessing takes long.
 const WRONG_PASSWORD: Duration = Duration::from_millis(500);
 
-/// What drivers are told when a session begins.
+/// Parameters that drivers are told when a session begins.
 struct Parameters;
 
 impl ServerParameterProvider for Parameters {
@@ -182,7 +182,7 @@ impl Connection {
     }
 }
 
-/// Settings that came with the first message. Those that readers do not have are no reason to send somebody away.
+/// Applies settings that came with the first message. Those that readers do not have are no reason to send somebody away.
 fn of_startup(settings: &mut Settings, metadata: &HashMap<String, String>) {
     for (name, value) in metadata {
         let name = name.to_ascii_lowercase();

@@ -133,7 +133,7 @@ struct Watched<'a> {
     has_sent: bool,
     /// The process has said that the statement takes long.
     is_heavy: bool,
-    /// When the reader has last taken something.
+    /// Time when the reader has last taken something.
     taken: Instant,
     /// The process has ended, or has said what it must not.
     has_ended: bool,

@@ -11,10 +11,10 @@ use tokio_rustls::rustls::crypto::ring::default_provider;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
-/// What clients ask for that begin with TLS at once.
+/// Protocol that clients ask for that begin with TLS at once.
 const PROTOCOL: &[u8] = b"postgresql";
 
-/// What answers clients that want TLS.
+/// Makes the acceptor for clients that want TLS.
 ///
 /// # Errors
 /// When a file cannot be read, has nothing in it, or the two do not fit together.

@@ -82,7 +82,7 @@ struct State {
 }
 
 impl State {
-    /// The time is that of one choice: ranks of one reader are equal in it.
+    /// Returns the rank of a reader at the time of one choice: ranks of one reader are equal in it.
     fn rank(&self, who: &str, now: Instant) -> f64 {
         self.used.get(who).map_or(RUNNING, |used| used.at(now) + used.running as f64 * RUNNING)
     }

@@ -1,4 +1,4 @@
-//! Who may ask: a file with a line per user, `name:SCRAM-SHA-256$..`, as PostgreSQL keeps passwords.
+//! Users of the server: a file with a line each, `name:SCRAM-SHA-256$..`, as PostgreSQL keeps passwords.
 
 use std::collections::HashMap;
 use std::fs;
@@ -17,7 +17,7 @@ const SHORTEST: usize = 8;
 #[derive(Debug)]
 pub(super) struct Users {
     verifiers: HashMap<String, Verifier>,
-    /// What the answers to names that nobody has are made of: the same after another start, as those of users are.
+    /// Secret for answers to names that nobody has: they are the same after another start, as those of users are.
     secret: Vec<u8>,
     /// The form that most verifiers have.
     form: (u32, usize),
@@ -64,7 +64,7 @@ impl Users {
         self.verifiers.len()
     }
 
-    /// What a password is compared with; for a name that nobody has, what no password fits.
+    /// Returns the verifier of a name; for a name that nobody has, one that no password fits.
     pub(super) fn verifier(&self, name: &str) -> Verifier {
         self.verifiers.get(name).cloned().unwrap_or_else(|| Verifier::of_nobody(name, &self.secret, self.form))
     }

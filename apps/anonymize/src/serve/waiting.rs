@@ -77,7 +77,7 @@ impl Waiting {
     }
 }
 
-/// That of one connection. It ends with this, or when a session begins.
+/// Turn of one connection. It ends with this, or when a session begins.
 #[derive(Debug)]
 pub(super) struct Turn {
     waiting: Waiting,

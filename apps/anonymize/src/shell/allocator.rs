@@ -1,4 +1,4 @@
-//! How long mimalloc keeps what is freed before it gives it back to the system.
+//! Delay after which mimalloc gives freed memory back to the system.
 
 use std::ffi::{c_int, c_long};
 

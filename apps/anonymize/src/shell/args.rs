@@ -66,7 +66,7 @@ pub(crate) struct Args {
     pub(crate) workers: Vec<String>,
 }
 
-/// What queries may use of the machine.
+/// Share of the machine that queries may use.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Limits {
     /// Memory that queries may use, such as 500m or 8g; by default three quarters of what the process can have, where that is known: the machine's, or its
@@ -74,7 +74,7 @@ pub(crate) struct Limits {
     #[arg(short = 'm', long, value_name = "SIZE", value_parser = size)]
     pub(crate) memory_limit: Option<usize>,
 
-    /// How queries share the memory: greedy or fair
+    /// Division of the memory among queries: greedy or fair
     #[arg(long, default_value_t = PoolType::Fair)]
     pub(crate) mem_pool_type: PoolType,
 
@@ -106,7 +106,7 @@ pub(crate) enum Task {
     Man,
 }
 
-/// What is executed.
+/// Command or file that is executed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Step {
     /// Statements, or a command of a session.
@@ -116,7 +116,7 @@ pub(crate) enum Step {
 }
 
 impl Args {
-    /// Those of the process. Ends it where they are wrong, or help is asked for.
+    /// Reads the arguments of the process. Ends it where they are wrong, or help is asked for.
     pub(crate) fn read() -> Self {
         Self::try_read(std::env::args_os()).unwrap_or_else(|error| error.exit())
     }
@@ -153,7 +153,7 @@ fn steps(matches: &ArgMatches, args: &Args) -> Vec<Step> {
     all.into_iter().map(|(_, step)| step).collect()
 }
 
-/// `512`, `500m`, `8g`: bytes, in powers of 1024.
+/// Reads bytes in powers of 1024: `512`, `500m`, `8g`.
 pub(crate) fn size(text: &str) -> Result<usize, String> {
     let text = text.trim().to_ascii_lowercase();
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());

@@ -1,4 +1,4 @@
-//! What Tab offers: functions, their arguments, tables, columns, and files between quotes.
+//! Completions by Tab: functions, their arguments, tables, columns, and files between quotes.
 
 use std::borrow::Cow;
 
@@ -118,7 +118,7 @@ fn is_word(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
 }
 
-/// Where the last word begins.
+/// Returns the place where the last word begins.
 fn word(before: &str) -> usize {
     before.char_indices().rev().take_while(|(_, c)| is_word(*c)).last().map_or(before.len(), |(at, _)| at)
 }
@@ -151,7 +151,7 @@ fn call(before: &str) -> Option<&str> {
     None
 }
 
-/// What the last word of a text can become.
+/// Lists the words that the last word of a text can become.
 fn candidates(before: &str, names: &Names) -> Vec<String> {
     let prefix = before[word(before)..].to_lowercase();
     let mut all = Vec::new();

@@ -49,7 +49,7 @@ fn without_trees(text: &str) -> String {
     }
 }
 
-/// DataFusion knows functions that return a table not as such, and offers others that sound like them.
+/// Adds our functions, as DataFusion offers others that sound like functions that return a table.
 fn with_our_functions(text: &str) -> String {
     const UNKNOWN: &str = "Invalid function '";
     let Some((before, rest)) = text.split_once(UNKNOWN) else { return text.to_owned() };

@@ -70,7 +70,7 @@ fn described(listed: &RecordBatch) -> Result<RecordBatch> {
     Ok(RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)?)
 }
 
-/// Texts, and lists of them with commas between their items.
+/// Joins lists of texts with commas between their items; texts stay.
 fn joined(column: &ArrayRef) -> Result<StringArray> {
     let DataType::List(_) = column.data_type() else {
         return Ok(cast(column, &DataType::Utf8)?.as_string::<i32>().clone());

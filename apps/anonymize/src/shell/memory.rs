@@ -36,7 +36,7 @@ fn under(root: &Path) -> Option<usize> {
     machine.into_iter().chain(of_groups(root)).min()
 }
 
-/// Of `/proc/meminfo`.
+/// Reads the total of `/proc/meminfo`.
 fn total(text: &str) -> Option<usize> {
     let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
     let kilobytes: usize = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
@@ -79,7 +79,7 @@ struct Mount {
 }
 
 impl Mount {
-    /// Of a line of `/proc/self/mountinfo`, if memory is counted there.
+    /// Reads a line of `/proc/self/mountinfo`, if memory is counted there.
     fn parse(line: &str) -> Option<Self> {
         let (mount, file_system) = line.split_once(" - ")?;
         let mut file_system = file_system.split(' ');
@@ -171,7 +171,7 @@ mod tests {
         }
     }
 
-    /// As under systemd, where the unit or a slice around it has the limit.
+    /// The least limit counts, as under systemd, where the unit or a slice around it has the limit.
     #[test]
     fn the_least_limit_from_the_own_group_to_the_root_counts() {
         let own = "sys/fs/cgroup/system.slice/anonymize.service";

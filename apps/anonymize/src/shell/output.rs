@@ -21,7 +21,7 @@ use futures::StreamExt;
 enum Format {
     /// Values separated by this character, with names of columns above them.
     Separated(u8),
-    /// One array of objects.
+    /// An array of objects.
     Json,
     /// An object per line.
     JsonLines,
@@ -39,7 +39,7 @@ impl Format {
     }
 }
 
-/// How a statement's result is printed by datafusion-cli: cut on a terminal only.
+/// Returns the options by which datafusion-cli prints results: cut on a terminal only.
 pub(super) fn options(print: &PrintOptions) -> PrintOptions {
     let (terminal, for_programs) = (io::stdout().is_terminal(), Format::of(print.format).is_some());
     PrintOptions {

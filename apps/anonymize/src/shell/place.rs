@@ -1,5 +1,5 @@
-//! Where in a statement an error is: the line, with the place underlined and without the values that it has: scripts have seeds in
-//! them, and errors of nightly jobs end up in logs.
+//! Place of an error in a statement: the line, with the place underlined and without the values that it has.
+//! Scripts have seeds in them, and errors of nightly jobs end up in logs.
 
 use datafusion::common::{DataFusionError, Location};
 use datafusion::sql::sqlparser::dialect::GenericDialect;
@@ -48,7 +48,7 @@ fn is_literal(token: &Token) -> bool {
     }
 }
 
-/// First and, if it is known, last place.
+/// Returns the first and, if it is known, the last place.
 fn span(error: &DataFusionError) -> Option<(Location, Option<Location>)> {
     if let Some(span) = error.diagnostic().and_then(|diagnostic| diagnostic.span) {
         return Some((span.start, Some(span.end)));

@@ -43,13 +43,13 @@ fn notice(step: Step) -> Option<String> {
 
 #[derive(Debug)]
 struct Line {
-    /// When something was shown last, or the query began.
+    /// Time when something was shown last, or the query began.
     since: Option<Instant>,
     shown: bool,
 }
 
 impl Line {
-    /// What to show now, if anything; an empty text clears the line.
+    /// Returns the text to show now, if any; an empty text clears the line.
     fn next(&mut self, step: Step, now: Instant) -> Option<String> {
         if step == Step::Done {
             self.since = None;
@@ -75,7 +75,7 @@ impl Line {
     }
 }
 
-/// How much of the work is done.
+/// Draws the part of the work that is done.
 fn bar(done: usize, of: usize) -> String {
     const WIDTH: usize = 24;
     let share = if of == 0 { 1.0 } else { (done as f64 / of as f64).min(1.0) };

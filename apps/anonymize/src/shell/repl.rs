@@ -14,7 +14,7 @@ use super::completion::Editing;
 use super::signals::Interrupts;
 use super::{failure, script};
 
-/// As datafusion-cli keeps it.
+/// File of the history, as datafusion-cli keeps it.
 const HISTORY: &str = ".history";
 
 /// Reads and runs statements until the user leaves.
@@ -105,7 +105,7 @@ pub(super) fn meant(line: &str) -> Option<&'static str> {
     }
 }
 
-/// `\h` and `\h NAME` for relation functions; `false` for everything else, also for DataFusion's own functions.
+/// Explains by `\h` and `\h NAME` for relation functions; `false` for everything else, also for DataFusion's own functions.
 fn explain(words: &str) -> bool {
     match words.split_once(' ') {
         None if words == "h" => {
@@ -140,7 +140,7 @@ mod tests {
         }
     }
 
-    /// As statements do, commands may end with a semicolon.
+    /// Commands may end with a semicolon, as statements do.
     #[tokio::test]
     async fn commands_may_end_with_a_semicolon() {
         let context = SessionContext::new();

@@ -116,7 +116,7 @@ fn reads_rows(sql: &str) -> bool {
     !["SET", "RESET", "SHOW"].iter().any(|of_settings| verb.eq_ignore_ascii_case(of_settings))
 }
 
-/// `RESET anonymize.id`: DataFusion resets its own settings only.
+/// Resets `anonymize.id` and the like: DataFusion resets its own settings only.
 fn reset(context: &SessionContext, statement: &parser::Statement) -> bool {
     let parser::Statement::Reset(ResetStatement::Variable(name)) = statement else { return false };
     let name = name.to_string().to_ascii_lowercase();

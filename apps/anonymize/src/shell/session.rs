@@ -28,7 +28,7 @@ use super::{Args, memory, signals};
 /// Consumers named in the error when memory runs out.
 const NAMED_CONSUMERS: NonZeroUsize = NonZeroUsize::new(3).unwrap();
 
-/// A session and how its results are printed.
+/// Starts a session, and returns how its results are printed.
 pub(crate) async fn start(args: &Args) -> Result<(SessionContext, PrintOptions)> {
     if let Some(path) = &args.data_path {
         env::set_current_dir(path)?;
@@ -69,7 +69,7 @@ pub(crate) async fn start(args: &Args) -> Result<(SessionContext, PrintOptions)>
     Ok((context, print))
 }
 
-/// What queries may use of the machine.
+/// Makes the runtime by the limits of queries.
 pub(super) fn runtime(limits: &Limits) -> Result<RuntimeEnvBuilder> {
     let mut runtime = RuntimeEnvBuilder::new();
     // Whoever says nothing should meet an error, or slower queries, before the operating system ends the process.
