@@ -199,7 +199,8 @@ impl DryRun {
         pairs.is_some_and(|pairs| self.changes != Changes::Law || *pairs <= snapshots)
     }
 
-    /// Counts values that can become alike as the one that most of their people have. By a law, a group has one of these.
+    /// Adds up the people of values that can become alike, under the most frequent of these: by a law, a group has one of them. By a law, a group has one of
+    /// these.
     fn alike(&self, new: FxHashMap<u32, u64>) -> FxHashMap<u32, u64> {
         if self.changes != Changes::Law {
             return new;

@@ -240,7 +240,7 @@ fn noted(row: &ReleaseRow) -> Check {
     Check::new(Some(row.announcement.number), "ledger: notes what was announced", same, figures)
 }
 
-/// Checks the reader against whom the bound holds: a stranger, as releases say more of participants. And whether the ledger and the release say the same of it.
+/// Returns the check of the reader against whom the bound holds; releases say more of participants. And whether the ledger and the release say the same of it.
 fn held_against(row: &ReleaseRow) -> Option<Check> {
     let against = row.against?;
     let other_period = row.announced_another_period();
