@@ -19,7 +19,7 @@ fn sources() -> Vec<(String, PathBuf)> {
     found
 }
 
-/// One source file of a crate.
+/// Source file of a crate.
 struct Source {
     /// The module's path from the root of its crate, which itself has an empty one.
     module: Vec<String>,

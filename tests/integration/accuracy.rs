@@ -1,4 +1,4 @@
-//! How far estimates are off, and whether the truth is where `count_interval` says, on real and synthetic microdata.
+//! Errors of estimates, and coverage of `count_interval`, on real and synthetic microdata.
 
 use datafusion::arrow::array::AsArray;
 use datafusion::arrow::compute::cast;
@@ -83,7 +83,7 @@ async fn release(context: &SessionContext, data: &Data, call: &str) {
     run(context, &format!("CREATE OR REPLACE TABLE r AS SELECT * FROM {call}")).await.unwrap();
 }
 
-/// The median relative error of random counts, in percent.
+/// Returns the median relative error of random counts, in percent.
 async fn error(context: &SessionContext, distribution: &str) -> f64 {
     let sql = format!(
         "SELECT CAST(median(relative_error) * 10000 AS BIGINT)
@@ -124,7 +124,7 @@ async fn domains(context: &SessionContext, data: &Data) -> Vec<(&'static str, Ve
     domains
 }
 
-/// How many of some random counts are in their intervals.
+/// Counts the random counts that are in their intervals.
 async fn covered(context: &SessionContext, data: &Data, selectivity: f64, rng: &mut StdRng) -> (usize, usize) {
     const QUERIES: usize = 20;
     let domains = domains(context, data).await;

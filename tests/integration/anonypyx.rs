@@ -20,7 +20,7 @@ async fn write(context: &SessionContext, directory: &std::path::Path, name: &str
     target
 }
 
-/// What `disclosure` says is left of everybody, in the order of identifiers; values ascending.
+/// Returns the values that `disclosure` leaves everybody, in the order of identifiers; values ascending.
 async fn left(context: &SessionContext, releases: &str) -> Vec<Vec<i64>> {
     let rows = run(context, &format!(
         "SELECT person_id, remaining FROM disclosure({releases}, background => sample, id => person_id, quasi => ({}), sensitive => income)

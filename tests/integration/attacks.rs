@@ -89,7 +89,7 @@ async fn independent_releases_disclose_and_those_with_memory_do_not() {
 /// Rows of the second of two releases, in the order they leave in, with groups that have counterfeits only; and which of them
 /// are.
 struct Suspects {
-    /// What a reader sees of each row but its sensitive value: numbers, and whether they are there; last its position.
+    /// Features of each row that a reader sees: numbers, and whether they are there; last its position.
     features: Vec<Vec<f64>>,
     values: Vec<f64>,
     groups: Vec<i64>,
@@ -180,8 +180,8 @@ fn train(rows: &[(Vec<f64>, bool)]) -> impl Fn(&[f64]) -> f64 + use<> {
     move |row: &[f64]| score(&standard(row), &weights)
 }
 
-/// How often, in a group, a counterfeit gets a higher score than a real row, 1/2 by chance; and how many groups there were. A
-/// group counts once however large it is, so the deviation of the mean is at most `1 / (2 sqrt(groups))`.
+/// Returns how often a counterfeit of a group gets a higher score than a real row, 1/2 by chance, and the number of
+/// groups. A group counts once however large it is, so the deviation of the mean is at most `1 / (2 sqrt(groups))`.
 fn concordance(groups: &[i64], counterfeit: &[bool], scores: &[f64]) -> (f64, f64) {
     let mut rows: HashMap<i64, Vec<usize>> = HashMap::new();
     groups.iter().enumerate().for_each(|(row, &group)| rows.entry(group).or_default().push(row));
@@ -317,7 +317,7 @@ async fn a_publication_keeps_its_promise_against_readers_of_its_public_table() {
     assert!(number(&context, "SELECT count(*) FROM audit(published)").await > 50);
 }
 
-/// What INSERTs say of a snapshot.
+/// Information about a snapshot in INSERTs.
 #[derive(Clone, Copy, PartialEq)]
 enum Says {
     /// Its day; all days are published.
@@ -330,8 +330,8 @@ enum Says {
     Nothing,
 }
 
-/// How often a reader is right who takes what has changed in a group of a person and a counterfeit for the person's, and how often they guess:
-/// in publications of a few days each.
+/// Counts right guesses of a reader who takes a change in a group of a person and a counterfeit for the person's,
+/// and all guesses: in publications of a few days each.
 async fn guesses(context: &SessionContext, method: &str, says: Says, rng: &mut StdRng) -> (usize, usize) {
     const CHANGE: f64 = 0.3;
     const LUNG: [&str; 2] = ["flu", "cold"];
@@ -426,7 +426,7 @@ async fn silence_tells_values_unless_days_are_numbered() {
     }
 }
 
-/// Of rows with the same key, the share that is marked, learned from some rows; of keys that were never seen, that of all.
+/// Learns the marked share of rows with the same key from some rows; for keys that were never seen, that of all.
 fn learned<K: std::hash::Hash + Eq>(rows: impl Iterator<Item = (K, bool)>) -> impl Fn(&K) -> f64 {
     let mut seen: HashMap<K, [f64; 2]> = HashMap::new();
     let mut all = [0.0; 2];
@@ -442,7 +442,7 @@ fn learned<K: std::hash::Hash + Eq>(rows: impl Iterator<Item = (K, bool)>) -> im
     move |key| seen.get(key).map_or(share, |[marked, rows]| (marked + share) / (rows + 1.0))
 }
 
-/// Whole numbers of a column.
+/// Returns the whole numbers of a column.
 fn whole(rows: &datafusion::arrow::array::RecordBatch, name: &str) -> Vec<i64> {
     let column = cast(rows.column_by_name(name).unwrap(), &DataType::Int64).unwrap();
     column.as_primitive::<Int64Type>().values().to_vec()
@@ -490,8 +490,8 @@ async fn counterfeits_are_told_by_their_values_where_gaps_are_filled() {
     assert!(shares["minimal"].1 > DEVIATIONS && shares["minimal"].0 > 0.6, "{shares:?}");
 }
 
-/// Who knows when somebody's record came, and sees it late, knows that its value was frequent on that day, as the documentation says. But of the
-/// records of one day and one value nothing tells which were moved.
+/// The value of a record that came late was frequent on its day, as the documentation says: a reader who knows the
+/// day learns that. But of the records of one day and one value nothing tells which were moved.
 #[tokio::test(flavor = "multi_thread")]
 async fn moved_records_are_told_by_their_values_and_by_nothing_else() {
     let context = session();

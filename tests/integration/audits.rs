@@ -38,8 +38,8 @@ const CLASSES: &str = "CREATE TABLE classes AS
     WITH places AS (SELECT occupation, (row_number() OVER (ORDER BY occupation))::BIGINT / 5 AS class FROM (SELECT DISTINCT occupation FROM people))
     SELECT a.occupation AS from_value, b.occupation AS to_value FROM places a JOIN places b ON a.class = b.class";
 
-/// Snapshots of ADULT: of the second, some people have left, others have come, some are a year older, and some have another
-/// occupation of their class.
+/// Makes snapshots of ADULT: of the second, some people have left, others have come, some are a year older, and
+/// some have another occupation of their class.
 async fn snapshots(context: &SessionContext, adult: &str) {
     let people = "SELECT record_id, age, sex, education_num, occupation FROM";
     run(context, &format!("CREATE TABLE people AS {people} '{adult}' WHERE occupation IS NOT NULL")).await.unwrap();
@@ -207,7 +207,7 @@ async fn an_older_commit_that_was_changed_is_found() {
     assert!(!failing(&context, "hospital").await.contains('|'));
 }
 
-/// Parquet files below a directory, not those of logs.
+/// Lists the Parquet files below a directory, without those of logs.
 fn files(directory: &Path) -> Vec<std::path::PathBuf> {
     let entries = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
     let mut files: Vec<_> =
@@ -286,7 +286,7 @@ async fn the_shell_fails_if_it_is_to() {
 
 const Q3: &str = "INSERT INTO hospital SELECT patient_id, age + 1, zip, disease FROM 'data/patients_q2.parquet'";
 
-/// What a process of its own finds, for this one does not read a commit again.
+/// Audits in a process of its own, for this one does not read a commit again.
 fn found_anew(here: &Path) -> String {
     let location = here.join("hospital").display().to_string();
     let audit = "SELECT release, \"check\", passed FROM audit(hospital) ORDER BY 1 NULLS FIRST, 2";

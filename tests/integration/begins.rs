@@ -67,7 +67,7 @@ fn storage_that_is_away_is_no_new_publication() {
     assert!(back.status.success() && out(&back) == "count\n10\n", "{}", err(&back));
 }
 
-/// In one session: it began there, so it goes on there; and what was there is not begun again when it is gone.
+/// A publication that began in a session goes on there, and is not begun again when its tables are gone.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_session_that_has_begun_goes_on() {
     from_the_root();

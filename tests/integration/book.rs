@@ -54,15 +54,15 @@ fn every_page_is_in_the_summary() {
     assert_eq!(listed, pages.collect::<Vec<_>>(), "left: docs/SUMMARY.md, right: the pages there are");
 }
 
-/// What is longer belongs on a page of `docs`.
+/// README is short: longer texts belong on a page of `docs`.
 #[test]
 fn readme_is_short() {
     let lines = std::fs::read_to_string(path("README.md")).unwrap().lines().count();
     assert!(lines <= 250, "{lines} lines");
 }
 
-/// What `.ci/book` made: links of all pages lead to files of the book, and there is something to search. `ANONYMIZE_BOOK=require`
-/// where it was made just now, as in `.ci/run`.
+/// The book of `.ci/book` is whole: links of all pages lead to its files, and search has entries.
+/// `ANONYMIZE_BOOK=require` where it was made just now, as in `.ci/run`.
 #[test]
 fn the_book_is_whole() {
     if std::env::var("ANONYMIZE_BOOK").as_deref() != Ok("require") {
@@ -116,7 +116,7 @@ fn the_book_is_whole() {
     assert!(broken.is_empty(), "{}", broken.join("\n"));
 }
 
-/// Where the links and images of a page lead. What is between fences is no Markdown.
+/// Returns the targets of links and images of a page. What is between fences is no Markdown.
 fn links_of(text: &str) -> impl Iterator<Item = String> {
     let prose: String = text.split("```").step_by(2).collect();
     let targets: Vec<String> = prose

@@ -13,7 +13,7 @@ use super::support::{err, error, number, out, run, session, shell, table};
 
 const ROLES: &str = "id => person_id, quasi => (age, gender, education), sensitive => occupation";
 
-/// People who come, go, return and change: five snapshots of `everybody`, and what values can become.
+/// Makes people who come, go, return and change: five snapshots of `everybody`, and their update relation.
 async fn snapshots(context: &SessionContext, people: usize) {
     run(context, &format!("CREATE TABLE everybody AS SELECT * FROM census({people}, seed => 11)")).await.unwrap();
     for release in 1..=5 {
@@ -175,7 +175,7 @@ async fn publications_in_cells_pass_their_audit() {
     }
 }
 
-/// One cell while a table is expected to fit the memory limit, else as many as it takes, of a million rows at least.
+/// The number of cells is 1 while a table is expected to fit the memory limit, else as many as it takes, of a million rows at least.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_number_of_cells_follows_from_rows_and_memory() {
     for (limit, found) in [(40 << 20, "cells=3 (about "), (8 << 30, "AnonymizeExec")] {
@@ -288,7 +288,7 @@ async fn a_ledger_larger_than_memory_is_audited_in_parts() {
     assert_eq!(small.runtime_env().memory_pool.reserved(), 0);
 }
 
-/// What cannot be held ends with an error that says so, and what of it would fit; and holds nothing afterwards.
+/// A job too large for memory ends with an error that says so and what would fit, and holds nothing afterwards.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_does_not_fit_is_an_error() {
     let here = tempdir().unwrap();

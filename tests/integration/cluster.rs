@@ -33,7 +33,7 @@ struct Served {
 }
 
 impl Served {
-    /// So many workers as they should be.
+    /// Starts so many workers as they should be.
     async fn start(count: usize) -> Self {
         let mut served = Self::default();
         for _ in 0..count {
@@ -94,7 +94,7 @@ async fn plan(context: &SessionContext, sql: &str) -> String {
     datafusion_distributed::display_plan_ascii(plan.as_ref(), false)
 }
 
-/// Tables in files, several of each so that they are scanned by several tasks.
+/// Writes tables as files, several of each so that several tasks scan them.
 async fn files(folder: &Path, people: usize) {
     let context = one_process(2);
     for part in 0..4 {
@@ -249,7 +249,7 @@ fn calls(folder: &Path) -> Vec<String> {
     calls
 }
 
-/// Whoever has the data and the seed gets the same rows, wherever they are made.
+/// The data and the seed give the same rows, wherever they are made.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn releases_are_the_same_rows_on_workers() {
     let here = tempdir().unwrap();
@@ -602,7 +602,7 @@ async fn the_example_with_certificates() {
     assert!(text.contains(&urls[0]) || text.contains(&urls[1]), "{text}");
 }
 
-/// What a shell with workers does with what workers cannot have: it says so, and does it itself.
+/// A shell with workers runs what they cannot have itself, and says so.
 #[test]
 fn what_workers_cannot_have_runs_on_the_coordinator() {
     let here = tempdir().unwrap();

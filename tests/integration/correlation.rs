@@ -1,5 +1,5 @@
-//! What a release tells by what it is for: quasi-identifiers and values hang together, and whoever learns that from all groups guesses
-//! better in each. No bound of any method is about that; `docs/threats.md` gives the figures printed here.
+//! Inferences from correlations: quasi-identifiers and values hang together, and a reader who learns that from all groups
+//! guesses better in each. No bound of any method is about that; `docs/threats.md` gives the figures printed here.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use super::support::{microdata, number, run, session};
 
 /// People of the ACS, the largest of the tables.
 const PEOPLE: usize = 50_000;
-/// How many of the surest guesses are looked at.
+/// Number of the surest guesses that are looked at.
 const SUREST: usize = 1000;
 /// Sets how often the reader learns from what the last round believes.
 const ROUNDS: usize = 8;
@@ -81,7 +81,7 @@ struct People {
 }
 
 impl People {
-    /// Of a table of people: identifier, value, quasi-identifiers, in the order of identifiers.
+    /// Makes people of a table: identifier, value, quasi-identifiers, in the order of identifiers.
     fn new(columns: &[Vec<i64>]) -> (Self, Vec<Codes>) {
         let codes: Vec<Codes> = columns[1..].iter().map(|column| Codes::of(column.iter().copied())).collect();
         let coded = |j: usize, row: usize| codes[j].0[&columns[j + 1][row]];
@@ -141,8 +141,8 @@ fn best(shares: impl Iterator<Item = (usize, f64)>) -> (usize, f64) {
     shares.fold((0, -1.0), |best, next| if next.1 > best.1 { next } else { best })
 }
 
-/// Guesses inside of groups: what values go with which quasi-identifiers is learned from what the round before believes, at first that
-/// everybody of a group has each of its values in equal parts.
+/// Guesses inside of groups by learning which values go with which quasi-identifiers from the round before. At
+/// first everybody of a group has each of its values in equal parts.
 fn by_groups(people: &People, mut groups: Vec<Group>) -> [f64; 2] {
     groups.iter_mut().for_each(|group| group.balance(|_, _| 1.0));
     for _ in 0..ROUNDS {
@@ -170,8 +170,8 @@ fn by_groups(people: &People, mut groups: Vec<Group>) -> [f64; 2] {
     right(groups.iter().flat_map(of_group).collect())
 }
 
-/// Guesses from rows without groups: learned from the rows as they are published (of a range from both of its ends), for everybody among
-/// all values.
+/// Guesses from rows without groups. It learns from the rows as they are published (of a range from both of its
+/// ends), for everybody among all values.
 fn by_rows(people: &People, rows: &[(Vec<usize>, usize)]) -> [f64; 2] {
     let mut bayes = Bayes::new(people.values, &people.sizes);
     rows.iter().for_each(|(known, value)| bayes.learn(known, *value, 1.0));

@@ -45,7 +45,7 @@ fn bitmap(rows: &[u16]) -> Vec<u8> {
     bytes
 }
 
-/// Four bytes as five characters; the last ones are filled up with zeros.
+/// Encodes four bytes as five characters; the last ones are filled up with zeros.
 fn z85(bytes: &[u8]) -> String {
     let mut text = String::new();
     for chunk in bytes.chunks(4) {

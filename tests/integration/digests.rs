@@ -67,7 +67,7 @@ fn releases() -> Vec<(&'static str, String)> {
     ]
 }
 
-/// Of the rows in their order, as text: names and types too, but not what differs from call to call, as the number of a release does.
+/// Hashes the rows in their order, as text with names and types, but without the metadata that differ from call to call.
 fn digest(batches: &[RecordBatch]) -> String {
     let mut hasher = SipHasher13::new();
     let mut rows = 0;

@@ -120,7 +120,7 @@ fn walk_throughs() -> Vec<String> {
     names
 }
 
-/// README and all pages of `docs`, from the root of the repository.
+/// Lists README and all pages of `docs`, from the root of the repository.
 pub(super) fn documents() -> Vec<String> {
     let mut names = vec!["README.md".to_owned()];
     let mut folders = vec!["docs".to_owned()];

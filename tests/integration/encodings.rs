@@ -1,4 +1,4 @@
-//! How columns of releases stand in Parquet files that COPY writes.
+//! Encodings of releases' columns in Parquet files that COPY writes.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -10,7 +10,7 @@ use tempfile::TempDir;
 
 use super::support::{err, number, run, session, shell};
 
-/// Of each column of a file: how its values are encoded, and whether it has statistics.
+/// Returns the encodings of each column of a file, and whether it has statistics.
 fn columns(file: &str) -> BTreeMap<String, (Vec<Encoding>, bool)> {
     let reader = SerializedFileReader::new(File::open(file).unwrap()).unwrap();
     let group = reader.metadata().row_group(0);
@@ -78,7 +78,7 @@ fn the_shell_writes_them_so_too() {
     }
 }
 
-/// What the statement says, or the session, is done; and nothing to other tables, whatever their columns are called.
+/// The statement's or the session's encodings are used, and other tables are left alone, whatever their columns are called.
 #[tokio::test]
 async fn whoever_says_how_is_heard() {
     let here = tempfile::tempdir().unwrap();

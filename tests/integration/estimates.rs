@@ -17,7 +17,7 @@ use super::support::{number, run, session, table};
 const BY_VALUE: &str = "'a', 'b', 'c', 'd', 'e', 'f'";
 const BY_LEAF: &str = "'a', 'd', 'b', 'e', 'c', 'f'";
 
-/// A random table `t`: whole numbers, texts and truth values, some of them NULL, and a sensitive number.
+/// Makes a random table `t`: whole numbers, texts and truth values, some NULL, and a sensitive number.
 async fn make_table(context: &SessionContext, rng: &mut StdRng) {
     let nulls = *[0.0, 0.15].choose(rng).unwrap();
     let mut rows = Vec::new();

@@ -18,7 +18,7 @@ async fn begin(context: &SessionContext, name: &str, options: &str) -> tempfile:
     directory
 }
 
-/// Everything that an inference says, in order.
+/// Returns everything that an inference says, in order.
 async fn found(context: &SessionContext, call: &str) -> String {
     let columns = "id, release, array_to_string(remaining, ' ') AS remaining, round(risk, 9) AS risk, vulnerable";
     table(context, &format!("SELECT {columns} FROM disclosure({call}) ORDER BY id, release")).await

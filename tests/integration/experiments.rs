@@ -16,7 +16,7 @@ use tempfile::tempdir;
 use super::program::program;
 use super::support::{err, number, out, session, table};
 
-/// What is run once, for all tests.
+/// Experiments that are run once, for all tests.
 const EXPERIMENTS: &[&str] = &[
     "vulnerable",
     "counterfeits",
@@ -28,7 +28,7 @@ const EXPERIMENTS: &[&str] = &[
     "muco",
     "dynamic",
 ];
-/// What the papers found must be found again.
+/// Options that fail unless the papers' findings are found again.
 const OPTIONS: &[&str] = &["--quick", "--check"];
 
 /// The directory of that run. Others only read it.

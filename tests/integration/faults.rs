@@ -1,4 +1,4 @@
-//! Whatever happens to a job, wherever it happens: no release is lost, none is drawn twice, and running it again is enough.
+//! Faults of a job anywhere: no release is lost, none is drawn twice, and running it again is enough.
 
 use std::fmt;
 use std::ops::Range;
@@ -28,7 +28,7 @@ use super::support::{number, path, run, session};
 
 const LOCATION: &str = "fault://disk/hospital/";
 
-/// What happens at the fatal write; all later ones fail, too.
+/// Fault at the fatal write; all later ones fail, too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fault {
     /// It is not done.
@@ -133,7 +133,7 @@ impl ObjectStore for Faulty {
         self.inner.delete_stream(locations)
     }
 
-    /// In order, as stores other than local disks do.
+    /// Lists in order, as stores other than local disks do.
     fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, Result<ObjectMeta>> {
         if let Err(error) = self.read() {
             return futures::stream::once(async { Err(error) }).boxed();
@@ -173,7 +173,7 @@ pub(super) fn faulty(directory: &FilePath, fatal: usize, fault: Fault) -> (Sessi
     (context, store)
 }
 
-/// One night's job: it declares its publication and inserts a snapshot.
+/// Runs a night's job: it declares its publication and inserts a snapshot.
 async fn job(context: &SessionContext, insert: &str) -> datafusion::error::Result<()> {
     declare(context, LOCATION).await;
     run(context, insert).await.map(|_| ())
@@ -189,7 +189,7 @@ async fn before(directory: &FilePath, first: Option<&str>) {
     }
 }
 
-/// After a fault the job runs again, and all is as if nothing had happened.
+/// Runs the job again after a fault: all is as if nothing had happened.
 async fn recover(directory: &FilePath, first: Option<&str>, insert: &str, what: &str) {
     let (context, _) = faulty(directory, usize::MAX, Fault::Before);
     let seen = public_files(directory);
@@ -316,7 +316,7 @@ const STREAM: &str = "CREATE EXTERNAL TABLE clinic (visit BIGINT, day BIGINT, v 
     LOCATION 'fault://disk/clinic/' OPTIONS ('method' 'reposition', 'inner' 'anatomy', 'l' '2', 'time' 'day', 'window' '2',
     'quasi' 'visit', 'sensitive' 'v', 'allow_independent_releases' 'true'";
 
-/// A day of a stream, of which the first is skewed; day 3 ends the stream.
+/// Inserts a day of a stream, of which the first is skewed; day 3 ends the stream.
 async fn day(context: &SessionContext, day: i64) -> datafusion::error::Result<()> {
     run(context, "DROP TABLE IF EXISTS clinic").await?;
     let end = if day == 3 { ", 'finish' 'true')" } else { ")" };
@@ -382,7 +382,7 @@ async fn move_in(context: &SessionContext, insert: &str) -> datafusion::error::R
     run(context, insert).await.map(|_| ())
 }
 
-/// What readers believe is kept beside the ledger: wherever a job fails, it is that of the release which is published.
+/// Beliefs beside the ledger are those of the published release, wherever a job fails.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_readers_believe_is_lost_at_no_write() {
     for fault in [Fault::Before, Fault::After] {
@@ -441,10 +441,10 @@ async fn a_store_that_cannot_be_read_from_some_time_on() {
     }
 }
 
-/// Which fault a process of its own meets: directory, write, kind, night.
+/// Variable with the fault of a process of its own: directory, write, kind, night.
 const CHILD: &str = "ANONYMIZE_TEST_CHILD";
 
-/// The job of such a process.
+/// Runs the job of such a process.
 async fn doomed(text: &str) {
     let [directory, fatal, fault, night] = text.split('|').collect::<Vec<_>>()[..] else { panic!("{text}") };
     let fault = if fault == "KillBefore" { Fault::KillBefore } else { Fault::KillAfter };
@@ -481,7 +481,7 @@ async fn a_process_that_is_killed_at_any_write() {
     }
 }
 
-/// A night's job of a publication whose releases are made in two cells.
+/// Runs a night's job of a publication whose releases are made in two cells.
 async fn night_in_cells(context: &SessionContext, night: usize) -> datafusion::error::Result<()> {
     run(context, "DROP TABLE IF EXISTS people").await?;
     run(
@@ -495,7 +495,7 @@ async fn night_in_cells(context: &SessionContext, night: usize) -> datafusion::e
     run(context, &insert).await.map(|_| ())
 }
 
-/// As for one cell: of a release that is made in cells, with files of its entries that are staged.
+/// A release in cells, whose files of entries are staged, survives faults as one cell does.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_release_in_cells_at_any_write() {
     const CHILD: &str = "ANONYMIZE_TEST_CHILD_IN_CELLS";

@@ -113,7 +113,7 @@ fn theirs(here: &Path) -> String {
     format!("CREATE EXTERNAL TABLE theirs STORED AS PUBLICATION LOCATION '{}'", here.join("hospital").display())
 }
 
-/// Declarations and INSERTs are refused, audits fail and say why, and nothing is changed on disk.
+/// Checks that declarations and INSERTs are refused, audits fail and say why, and the disk stays.
 async fn is_refused(here: &Path, expected: &str) {
     let before = files(here);
     let context = session();

@@ -12,12 +12,12 @@ async fn execute(context: &SessionContext, sql: &str) {
     run(context, sql).await.unwrap_or_else(|error| panic!("{sql}: {error}"));
 }
 
-/// Who is in the table at a release: of ten people eight or nine, others each time.
+/// Returns the condition for eight or nine of ten people at a release, others each time.
 fn present(release: usize) -> String {
     format!("(person_id * 7919 + {release} * (person_id % 4 + 1)) % 10 < 8")
 }
 
-/// What a joint reader finds: versions of people, the fewest values that somebody has left, and how many versions are not decided.
+/// Findings of a joint reader: versions of people, the fewest values that somebody has left, and the number of versions that are not decided.
 struct Found {
     versions: i64,
     fewest: i64,
@@ -45,7 +45,7 @@ async fn joint(context: &SessionContext, releases: &[String], more: &str) -> Fou
     found
 }
 
-/// Six private releases with everybody's entries kept, and their names.
+/// Makes six private releases with everybody's entries kept, and returns their names.
 async fn chain(context: &SessionContext, name: &str, call: impl Fn(&str) -> String) -> Vec<String> {
     let mut releases = Vec::new();
     for n in 0..6 {
@@ -93,7 +93,7 @@ async fn m_invariant_keeps_m_values_for_everybody_together() {
     }
 }
 
-/// One value of somebody else that a reader knows makes others certain, in all releases together; in one release alone nobody outside
+/// A known value of one person makes others certain in all releases together; in one release alone, nobody outside
 /// the group.
 #[tokio::test(flavor = "multi_thread")]
 async fn one_known_value_makes_others_certain_over_releases() {

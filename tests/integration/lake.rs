@@ -38,7 +38,7 @@ async fn begun(directory: &Path) -> DeltaTable {
     second.write([people(3000..3010)]).with_save_mode(SaveMode::Append).await.unwrap()
 }
 
-/// The same; then 10 more were added, and 10 deleted.
+/// Makes the same table, to which 10 rows are added, and from which 10 are deleted.
 async fn overwritten(directory: &Path) {
     let more = begun(directory).await.write([people(3010..3020)]).with_save_mode(SaveMode::Append).await.unwrap();
     more.delete().with_predicate("id < 2010").await.unwrap();
@@ -151,7 +151,7 @@ async fn external_tables_are_delta_tables_or_refused() {
     assert_eq!(inserted, format!("count\n{PEOPLE}\n"));
 }
 
-/// What was deleted after a table was named is not read either.
+/// Rows that were deleted after a table was named are not read.
 #[tokio::test(flavor = "multi_thread")]
 async fn every_query_reads_the_newest_version() {
     let here = tempdir().unwrap();

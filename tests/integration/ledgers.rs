@@ -138,8 +138,8 @@ async fn a_damaged_ledger_is_noticed() {
     run(&context, again).await.unwrap();
 }
 
-/// One bit of what the ledger's table says of its publication, where no file has a checksum of it: with another key, a snapshot that was published would be
-/// taken for a new one; with other terms, a bound would not be kept.
+/// A lost bit of the ledger's table about its publication is noticed, where no file has a checksum of it. With
+/// another key, a published snapshot would be taken for a new one; with other terms, a bound would not be kept.
 #[tokio::test(flavor = "multi_thread")]
 async fn damaged_metadata_of_a_ledger_are_noticed() {
     from_the_root();
@@ -273,7 +273,7 @@ fn with_ledger(here: &Path, private: &str) -> String {
         .replace("'m_invariant'", &format!("'m_invariant', 'private' '{private}'"))
 }
 
-/// Two publishers with a ledger each, at once: one of them publishes, and only that one's rows were ever public.
+/// Runs two publishers with a ledger each, at once: one of them publishes, and only that one's rows were ever public.
 async fn one_of_two(here: &Path, ledgers: [&str; 2], releases: usize) {
     let mut plans = Vec::new();
     for (publisher, private) in ledgers.into_iter().enumerate() {
@@ -356,7 +356,7 @@ async fn a_ledger_needs_a_place_of_its_own() {
     assert!((files(here.path()), std::fs::metadata(&shared).unwrap().permissions()) == before);
 }
 
-/// What somebody else has put or begun at the public place, while a release is pending and while none is.
+/// Files and claims of somebody else at the public place are respected, while a release is pending or not.
 #[tokio::test(flavor = "multi_thread")]
 async fn foreign_files_and_claims_are_respected() {
     from_the_root();
@@ -391,7 +391,7 @@ async fn foreign_files_and_claims_are_respected() {
     assert_eq!(count(&context, Q2).await, 11);
 }
 
-/// What readers believe is in a file, without which an INSERT is refused.
+/// The file of readers' beliefs is needed: an INSERT without it is refused.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_readers_believe_is_needed() {
     let insert = |age: i64| format!("INSERT INTO moving VALUES (1, {age}, 'a1'), (2, {age} + 3, 'b')");

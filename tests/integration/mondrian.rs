@@ -7,7 +7,7 @@ use datafusion::prelude::SessionContext;
 use super::principles::principles;
 use super::support::{error, microdata, number, run, session};
 
-/// Overall losses: LM and NCP.
+/// Returns overall losses: LM and NCP.
 async fn loss(context: &SessionContext, original: &str, release: &str, hierarchies: &str) -> (f64, f64) {
     let sql = format!("SELECT lm, ncp FROM information_loss({original}, {release}{hierarchies}) WHERE attribute = '*'");
     let batches = run(context, &sql).await.unwrap();
@@ -15,7 +15,7 @@ async fn loss(context: &SessionContext, original: &str, release: &str, hierarchi
     (column(0), column(1))
 }
 
-/// Every row of the table once, inside its intervals, beside its own sensitive value.
+/// Checks that every row of the table is there once, inside its intervals, beside its own sensitive value.
 async fn assert_complete(
     context: &SessionContext,
     release: &str,

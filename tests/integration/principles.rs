@@ -1,4 +1,4 @@
-//! What a released table keeps, measured from the table alone: k-anonymity, l-diversity, t-closeness.
+//! Measures of a released table from the table alone: k-anonymity, l-diversity, t-closeness.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ pub(crate) struct Principles {
     pub ranked_distance: Option<f64>,
 }
 
-/// What the groups of a release keep, by its columns `group_id` and `sensitive`; `None` if it has no rows.
+/// Measures the groups of a release, by its columns `group_id` and `sensitive`; `None` if it has no rows.
 pub(crate) fn principles(batches: &[RecordBatch], sensitive: &str) -> Option<Principles> {
     let whole = concat_batches(&batches.first()?.schema(), batches).unwrap();
     let numbers = whole.column_by_name("group_id").unwrap().as_primitive::<Int64Type>();
@@ -76,7 +76,7 @@ fn by_number<'a>(values: &BTreeMap<&'a str, f64>) -> Option<Vec<&'a str>> {
     Some(numbers.into_iter().map(|(_, value)| value).collect())
 }
 
-/// Work of moving one distribution to the other along the order, as a share of the longest way.
+/// Returns the work of moving one distribution to the other along the order, as a share of the longest way.
 fn ranked(part: &BTreeMap<&str, f64>, whole: &BTreeMap<&str, f64>, order: &[&str]) -> f64 {
     let mut carried = 0.0;
     let work: f64 = order

@@ -21,7 +21,7 @@ pub(super) async fn hospital(context: &SessionContext, directory: &Path) {
     declare(context, &directory.join("hospital").display().to_string()).await;
 }
 
-/// The same at any location.
+/// Declares the same at any location.
 pub(super) async fn declare(context: &SessionContext, location: &str) {
     run(context, "DROP TABLE IF EXISTS hospital").await.unwrap();
     run(context, &declaration(location, 2)).await.unwrap();
@@ -69,7 +69,7 @@ pub(super) fn files(directory: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     found
 }
 
-/// Those with rows, not checkpoints of logs.
+/// Lists the files with rows, without checkpoints of logs.
 pub(super) fn parquet_files(directory: &Path) -> BTreeSet<PathBuf> {
     files(directory).into_keys().filter(|path| has_rows(path)).collect()
 }

@@ -22,7 +22,7 @@ struct Measured {
     t: f64,
 }
 
-/// What pycanon finds in the rows of a query on a release, and what plain SQL finds.
+/// Measures the rows of a query on a release by pycanon and by plain SQL.
 async fn measure(
     context: &SessionContext,
     python: &PathBuf,

@@ -9,7 +9,7 @@ use datafusion_anonymize::risk::{Cover, PublicRelease, candidates};
 
 use super::support::{microdata, number, path, run, session};
 
-/// A private release in table `name` keeps its promise, by plain SQL that knows nothing of the method.
+/// Checks the promise of a private release in table `name`, by plain SQL that knows nothing of the method.
 async fn assert_m_invariant(context: &SessionContext, name: &str, ledger: &str, source: &str, roles: &Roles, m: usize) {
     let Roles { id, quasi, sensitive, .. } = roles;
     let zero = |what: &'static str, sql: String| async move {
@@ -46,9 +46,9 @@ struct Roles {
     id: &'static str,
     quasi: &'static [&'static str],
     sensitive: &'static str,
-    /// What the median relative error of queries stays below.
+    /// Limit of the median relative error of queries.
     most_off: f64,
-    /// Who fills gaps.
+    /// Balance: the rule of who fills gaps.
     balance: &'static str,
 }
 
@@ -196,7 +196,7 @@ async fn acs_in_one_release() {
     assert_eq!(counterfeits, [0], "a first release needs none");
 }
 
-/// Bob is patient 1. What a reader who knows his age and zip and both releases can still believe about him.
+/// Returns the values that a reader of both releases can still believe of Bob, patient 1, by his age and zip.
 async fn bob(context: &SessionContext, releases: &[&str]) -> BTreeSet<String> {
     let people =
         run(context, "SELECT patient_id, age, zip FROM 'data/patients_q1.parquet' WHERE patient_id = 1").await.unwrap();

@@ -54,7 +54,7 @@ const SERVED: [&str; 4] = ["--publication", "clinic=lake/clinic/", "--release", 
 pub(super) struct Server {
     pub(super) process: Child,
     pub(super) port: u16,
-    /// What it said when it began.
+    /// Line that it said when it began.
     line: String,
     log: PathBuf,
 }
@@ -101,7 +101,7 @@ impl Server {
         (well, self.log())
     }
 
-    /// Kilobytes of memory that it has.
+    /// Returns the kilobytes of memory that it has.
     fn memory(&self) -> Option<usize> {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.process.id())).ok()?;
         let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
@@ -129,7 +129,7 @@ pub(super) fn psql_is_here() -> bool {
     })
 }
 
-/// What psql answers to statements, as plain as it can.
+/// Runs psql on statements, as plain as it can.
 pub(super) fn psql(server: &Server, statements: &[&str]) -> Output {
     psql_as(&format!("host=127.0.0.1 port={} user=reader dbname=publications", server.port), "", statements)
 }
@@ -354,7 +354,7 @@ fn nothing_is_written_and_nothing_else_is_read() {
     assert_eq!(out(&psql(&server, &["SELECT count(*) FROM clinic"])), "60\n");
 }
 
-/// What must not be served is not.
+/// Tables that must not be served are not.
 #[test]
 fn private_tables_are_not_served() {
     let folder = lake();
@@ -459,7 +459,7 @@ impl Wire {
         Self(stream)
     }
 
-    /// One whose session has begun.
+    /// Makes a connection whose session has begun.
     pub(super) fn enter(server: &Server) -> Self {
         let mut wire = Self::connect(server);
         let body = b"\0\x03\0\0user\0reader\0\0";
@@ -485,7 +485,7 @@ impl Wire {
         Some((head[0], body))
     }
 
-    /// Codes of errors until the server waits again, or has gone.
+    /// Reads codes of errors until the server waits again, or has gone.
     pub(super) fn until_ready(&mut self) -> Vec<String> {
         let mut codes = Vec::new();
         while let Some((kind, body)) = self.receive() {
@@ -886,7 +886,7 @@ async fn answers_are_those_of_the_shell() {
     assert!(different > 150, "only {different} questions have an answer that says something");
 }
 
-/// Values as Python says them: numbers that are not whole by their bits.
+/// Returns values as Python says them: numbers that are not whole by their bits.
 fn texts(column: &dyn Array) -> Vec<Option<String>> {
     match column.data_type() {
         DataType::Float64 => column

@@ -5,7 +5,7 @@ use std::path::Path;
 use super::served::{Server, Wire, lake};
 use super::support::{err, path, shell};
 
-/// Everything that the server says to a statement: codes, sentences and hints.
+/// Returns everything that the server says to a statement: codes, sentences and hints.
 fn told(wire: &mut Wire, sql: &str) -> String {
     wire.send(b'Q', format!("{sql}\0").as_bytes());
     let mut told = String::new();

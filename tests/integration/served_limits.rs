@@ -43,14 +43,14 @@ fn children(server: &Server) -> Vec<u32> {
     listed.split_whitespace().filter_map(|number| number.parse().ok()).collect()
 }
 
-/// Hundredths of seconds that a process has computed.
+/// Returns the hundredths of seconds that a process has computed.
 fn computed(process: u32) -> u64 {
     let times = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
     let times = times.rsplit_once(')').map_or("", |(_, times)| times);
     times.split_whitespace().skip(11).take(2).filter_map(|ticks| ticks.parse::<u64>().ok()).sum()
 }
 
-/// Kilobytes of memory of a process.
+/// Returns the kilobytes of memory of a process.
 fn memory(process: u32) -> usize {
     let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap_or("0 kB");

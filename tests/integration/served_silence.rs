@@ -16,7 +16,7 @@ use super::support::{err, out};
 /// The password of all users.
 const PASSWORD: &str = "correct horse";
 
-/// Users, in a file of a folder that nobody else can read.
+/// Writes users into a file of a folder that nobody else can read.
 fn users(folder: &std::path::Path, names: &[&str]) {
     let mut lines = String::new();
     for name in names {

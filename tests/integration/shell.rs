@@ -23,7 +23,7 @@ fn commands_and_formats() {
     assert_eq!(out(&output).trim(), r#"[{"n":10}]"#);
 }
 
-/// What can be typed in a session can be said on the command line.
+/// Commands that can be typed in a session can be said on the command line.
 #[test]
 fn backslash_commands() {
     let folder = tempdir().unwrap();
@@ -39,7 +39,7 @@ fn backslash_commands() {
     assert!(output.status.success() && out(&output).to_lowercase().contains("select"), "{}", err(&output));
 }
 
-/// Whose identifiers are written in another way than before are new people to the ledger, and that is told.
+/// People whose identifiers are written in another way are new to the ledger, and that is told.
 #[test]
 fn a_snapshot_of_strangers_is_told() {
     let here = tempdir().unwrap();
@@ -402,7 +402,7 @@ fn only_rows_are_written_for_programs() {
     assert_eq!(String::from_utf8_lossy(&command.output().unwrap().stdout), "[]\n");
 }
 
-/// Whoever reads the first lines only, as `head` does, is no error.
+/// A reader of the first lines only, as `head` is, causes no error.
 #[test]
 fn a_reader_that_leaves_is_no_error() {
     use std::io::Read;
@@ -421,7 +421,7 @@ fn a_reader_that_leaves_is_no_error() {
     }
 }
 
-/// What is wrong with a file is said with its name, as it was written, wherever it is named.
+/// Errors about a file name it as it was written, wherever it is named.
 #[test]
 fn errors_name_the_file() {
     let here = tempdir().unwrap();
@@ -566,7 +566,7 @@ fn copies_of_releases_describe_themselves() {
     assert!(err(&output).contains("the files of the table are of different releases"), "{}", err(&output));
 }
 
-/// When nothing, or next to nothing, of a stream can be published, that is said once, and not among the results.
+/// A stream that can be published hardly or not at all is told once, and not among the results.
 #[test]
 fn a_stream_that_is_suppressed_says_so() {
     let here = tempdir().unwrap();
@@ -593,7 +593,7 @@ fn a_stream_that_is_suppressed_says_so() {
     assert!(output.contains("reposition: all rows are suppressed (80 of 80)"), "{output}");
 }
 
-/// What did not fit into memory is in files while a job runs; they go with it, also where it is told to end.
+/// Rows that did not fit into memory are in files while a job runs, and go with it.
 #[cfg(unix)]
 #[test]
 fn a_job_that_is_told_to_end_leaves_no_rows_behind() {

@@ -31,7 +31,7 @@ use super::support::{begun, error, number, path, run, session};
 /// Objects of a page of a listing.
 const PAGE: usize = 1000;
 
-/// What a bucket does otherwise than it should.
+/// Misbehaviour of a bucket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Manner {
     Good,
@@ -65,7 +65,7 @@ impl Bucket {
         *self.requests.lock().unwrap().entry(kind.to_owned()).or_default() += requests;
     }
 
-    /// The requests since this was last asked.
+    /// Takes the number of requests since the last call.
     fn take(&self) -> usize {
         let requests = std::mem::take(&mut *self.requests.lock().unwrap());
         if std::env::var_os("ANONYMIZE_SHOW_REQUESTS").is_some() {
@@ -184,7 +184,7 @@ async fn two_tables_in_two_buckets() {
     }
 }
 
-/// What the protocol relies on is asked for before anything is decided.
+/// Abilities that the protocol relies on are tested before anything is decided.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_place_that_is_not_fit_is_found_before_anything_is_decided() {
     from_the_root();

@@ -79,12 +79,12 @@ pub(super) fn shell(directory: &Path, arguments: &[&str]) -> Output {
         .expect("the shell starts")
 }
 
-/// What it prints.
+/// Returns the output of a process.
 pub(super) fn out(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// What it complains of.
+/// Returns the complaints of a process.
 pub(super) fn err(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }

@@ -79,7 +79,7 @@ async fn it_is_said_once_and_the_cure_works() {
     }
 }
 
-/// One text in a column of numbers of a CSV file makes it one of texts.
+/// A text in a column of numbers of a CSV file makes it one of texts.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stray_text_among_numbers_is_said() {
     let here = tempfile::tempdir().unwrap();

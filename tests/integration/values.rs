@@ -8,10 +8,10 @@ use tempfile::{TempDir, tempdir};
 
 use super::support::{err, error, number, out, run, session, shell, table};
 
-/// One of them is in every secret, and they are in nothing else: not in a query, not in a path.
+/// Values of every secret, which are in nothing else: not in a query, not in a path.
 const SECRETS: [&str; 2] = ["471147", "x4711"];
 
-/// What an input is made to be: the relation beside one row of secrets, under a condition that fails on them.
+/// Expressions that inputs are made to have: they fail on a row of secrets.
 const FAILING: [&str; 8] = [
     "CAST(s.word AS INT) > 0",
     "abs(CAST(s.big AS INT)) > 0",
@@ -205,7 +205,7 @@ async fn plans() {
     }
 }
 
-/// What is inserted, the relations that a publication reads, and its ledger.
+/// Publications hide the secrets of inserted rows, of relations that they read, and of their ledger.
 #[cfg(feature = "publication")]
 #[tokio::test(flavor = "multi_thread")]
 async fn publications() {

@@ -218,7 +218,7 @@ fn taken(message: &str, pattern: &str) -> Option<Vec<String>> {
     Some(found)
 }
 
-/// A session as the shell makes it.
+/// Makes a session as the shell does.
 fn session() -> SessionContext {
     let config = SessionConfig::new().with_information_schema(true).with_target_partitions(2);
     let context = enable_url_table(SessionContext::new_with_config(config));

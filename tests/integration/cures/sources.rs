@@ -7,7 +7,7 @@ use std::path::Path;
 use super::cases;
 use crate::integration::support::path;
 
-/// What refuses: macros, constructors, and functions of a file that begin with "refuse".
+/// Names of macros, constructors and functions that refuse; functions of a file begin with "refuse".
 const REFUSING: [&str; 8] =
     ["refusal", "refused", "refuse", "unfit", "plan_err", "exec_err", "plan_datafusion_err", "exec_datafusion_err"];
 
@@ -21,10 +21,10 @@ const PROGRAMS: [&str; 4] = ["src/shell/", "src/serve/", "src/distributed/", "sr
 /// Functions that make advice for refusals of other files.
 const ADVISING: [&str; 4] = ["loose_text", "several_text", "one_row_each", "way_out"];
 
-/// What is shorter is an example, or the name of an argument.
+/// Fewest words of a refusal: a shorter text is an example, or the name of an argument.
 const WORDS: usize = 3;
 
-/// One word or text of a source, with where it begins.
+/// Word or text of a source, with its place.
 #[derive(Clone)]
 struct Token {
     text: String,
@@ -211,7 +211,7 @@ fn names(token: &Token) -> Vec<String> {
     gaps.filter(|name| !name.is_empty()).map(str::to_owned).collect()
 }
 
-/// Where a constant, a variable or a function begins.
+/// Place where a constant, a variable or a function begins.
 struct Definition<'a> {
     file: &'a str,
     tokens: &'a [Token],

@@ -1,4 +1,4 @@
-//! Whether people can read the page: measured by a browser (Chromium without a window), and seen on its screenshot.
+//! Measurements of the page by a browser (Chromium without a window), and looks at its screenshot.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -67,7 +67,7 @@ fn open(browser: &Path, page: &Path, width: usize, height: usize, what: &str) ->
     fs::read_to_string(output).unwrap()
 }
 
-/// The page with one experiment only, for screenshots have an end, or with all.
+/// Returns the page with one experiment only, for screenshots have an end, or with all.
 fn page_of(name: Option<&str>) -> String {
     let page = fs::read_to_string(SHARED.join("index.html")).unwrap();
     match name {
@@ -78,7 +78,7 @@ fn page_of(name: Option<&str>) -> String {
     }
 }
 
-/// What the browser measures on the page of the experiments; its charts' files are read as XML.
+/// Measures the page of the experiments in the browser; its charts' files are read as XML.
 fn measure(browser: &Path, page: &str, width: usize) -> Value {
     let mut charts = Vec::new();
     for name in EXPERIMENTS {

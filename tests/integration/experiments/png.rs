@@ -62,7 +62,7 @@ impl Picture {
         Self { width, height, pixels }
     }
 
-    /// How many pixels of a rectangle (left, top, right, bottom) are so.
+    /// Counts the pixels of a rectangle (left, top, right, bottom) that are so.
     pub(super) fn count(&self, [left, top, right, bottom]: [f64; 4], so: impl Fn([u8; 3]) -> bool) -> usize {
         let clip = |from: f64, to: f64, end: usize| from.max(0.0) as usize..(to.max(0.0).ceil() as usize).min(end);
         let columns = clip(left, right, self.width);
