@@ -65,7 +65,7 @@ impl OfParticipants {
     /// No probability is excluded.
     pub const NONE: Self = Self { among: 1 };
 
-    /// Of a value that lies among those of so many other people.
+    /// Returns the bound of a value that lies among those of so many other people.
     pub(super) fn among(people: usize) -> Self {
         Self { among: people }
     }

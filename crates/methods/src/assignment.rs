@@ -125,7 +125,7 @@ pub(super) fn deal(
     Ok(())
 }
 
-/// Rows of each of so many values, ascending, as far as they are `wanted`; on all cores.
+/// Sorts the `wanted` rows by their value, of so many, ascending; on all cores.
 pub(super) fn wanted_by_value<C: Code>(
     codes: &[C],
     values: usize,
@@ -162,7 +162,7 @@ pub(super) fn by_value<'a>(rows: &'a mut [u32], sensitive_codes: &[impl Code]) -
 /// All rows by their value.
 pub(super) struct ByValue {
     rows: Vec<u32>,
-    /// How many have each value that occurs.
+    /// Numbers of rows of each value that occurs.
     rows_of: Vec<usize>,
 }
 
@@ -220,7 +220,7 @@ fn count_into_order(
     rows_of
 }
 
-/// How often each value occurs that does, in the order of values.
+/// Counts each value that occurs, in the order of values.
 pub(super) fn occurrences(values: &[impl Code]) -> Vec<usize> {
     let most = values.iter().max().map_or(0, |&most| most.wide() as usize);
     if most < values.len() {
@@ -314,7 +314,7 @@ mod tests {
             prop_assert!(pieces.iter().all(|piece| piece.iter().all(|&row| codes[row as usize] == codes[piece[0] as usize])));
         }
 
-        /// What is left after old signatures took what they can is m-eligible, so that it can be assigned.
+        /// The rest after old signatures took their rows is m-eligible, so that it can be assigned.
         #[test]
         fn reused_signatures_leave_eligible_rows(
             counts in proptest::collection::vec(0_usize..60, 1..12),
@@ -347,7 +347,7 @@ mod tests {
         }
     }
 
-    /// As many rows of each value as of the others: all of them go where rows are.
+    /// Rows of each value as many as of the others can all be reused: they go where rows are.
     #[test]
     fn everything_can_be_reused() {
         let mut counts = [7, 7, 7, 5, 5];

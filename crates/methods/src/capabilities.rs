@@ -62,7 +62,7 @@ pub enum LeftOut {
     Anything,
 }
 
-/// Which columns a method cannot do without, beside quasi-identifiers.
+/// Columns that a method cannot do without, beside quasi-identifiers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Needs {
     /// An identifier.
@@ -79,14 +79,14 @@ pub enum ValueChanges {
     /// No change that the method knows of.
     #[default]
     Never,
-    /// As an update relation lists.
+    /// Values change as an update relation lists.
     Listed {
         /// True if pairs that the relation lacks to be transitive are added.
         closed: bool,
     },
     /// To any value.
     Any,
-    /// As an update relation lists, with probabilities.
+    /// Values change as an update relation lists, with probabilities.
     Lawful {
         /// True if pairs that the relation lacks to be transitive are added.
         closed: bool,
@@ -110,7 +110,7 @@ impl ValueChanges {
     }
 }
 
-/// What can be said of a snapshot before it is published.
+/// Findings on a snapshot before it is published.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Foreseen {
     /// Each snapshot is accepted or refused by itself, for releases do not know of each other.
@@ -125,7 +125,7 @@ pub enum Foreseen {
     },
 }
 
-/// What a publication promises, for an audit to check.
+/// Promises of a publication, for an audit to check.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Promises {
     /// Of every group of a release.
@@ -139,25 +139,25 @@ pub struct Promises {
 }
 
 impl Promises {
-    /// Promises of groups alone.
+    /// Returns promises of groups alone.
     pub(crate) fn of_groups(groups: Vec<Promise>) -> Self {
         Self { groups, ..Self::default() }
     }
 
-    /// Promises of groups of `m` different values, which a ledger remembers.
+    /// Returns promises of groups of `m` different values, which a ledger remembers.
     pub(crate) fn of_signatures(m: usize, lineage: Lineage) -> Self {
         let (groups, sizes) = (vec![Promise::Unique { m }], vec![Promise::Anonymous { k: m }]);
         Self { groups, sizes, whole: None, memory: Remembered::Signatures(m, lineage) }
     }
 }
 
-/// What a ledger remembers from release to release.
+/// Contents of a ledger from release to release.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Remembered {
     /// Nothing.
     #[default]
     Nothing,
-    /// Who was published.
+    /// People who were published.
     People,
     /// Signatures of at least so many values.
     Signatures(usize, Lineage),

@@ -20,7 +20,7 @@ pub(super) fn alone<T: Send>(run: impl FnOnce() -> T + Send) -> T {
 struct Choices {
     made: Vec<(usize, usize)>,
     at: usize,
-    /// Those of lists of parts of buckets, which are asked for by their places and more than once.
+    /// Choices of lists of parts of buckets, which are asked for by their places and more than once.
     of_lists: HashMap<(u64, usize), usize>,
 }
 
@@ -79,7 +79,7 @@ impl Choose for All {
 pub(super) struct Every(&'static All);
 
 impl Every {
-    /// Before the first answer. The first so many are always the first one that is possible: for ties that do not matter.
+    /// Begins before the first answer. The first so many are always the first one that is possible: for ties that do not matter.
     pub(super) fn new(ties: usize) -> Self {
         // Secrets are plain data and live as long as anything.
         let all: &'static All = Box::leak(Box::default());
@@ -157,7 +157,7 @@ impl Share {
         Self(a.0 * b.0, a.1 * b.1)
     }
 
-    /// What share of another one this is.
+    /// Returns the share that this is of another one.
     pub(super) fn of(self, whole: Self) -> Self {
         self.times(Self(whole.1, whole.0))
     }

@@ -1,4 +1,4 @@
-//! What every method with signatures checks last: each row leaves once, but for those that were withheld on purpose.
+//! Last check of methods with signatures: each row leaves once, but for those withheld on purpose.
 
 use rayon::prelude::*;
 
@@ -9,8 +9,8 @@ use crate::error::{Error, Result};
 use crate::microdata::Microdata;
 use crate::release::{COUNTERFEIT, Groups, Intervals};
 
-/// What earlier releases say of the members of a group, by their places: the numbers of their signatures, and their labels. For somebody who was never
-/// published, and for counterfeits, none.
+/// Knowledge of earlier releases about a group's members, by their places: numbers of signatures, and labels. For
+/// somebody who was never published, and for counterfeits, none.
 pub(super) struct Known<'a> {
     pub signatures: &'a [Option<u32>],
     pub labels: &'a [Option<u32>],
@@ -24,7 +24,7 @@ struct Beside {
 }
 
 impl Beside {
-    /// First of all members, and then one after the other is looked at: see [`any_broken`].
+    /// Reads the numbers of all members first, and then one member after the other: see [`any_broken`].
     fn read(&mut self, known: &Signatures, members: &[u32]) {
         if known.all().is_empty() {
             // Nobody was ever published: there is nothing to look up.

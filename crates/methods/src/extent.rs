@@ -9,8 +9,8 @@ use crate::error::Error;
 /// Dimensions that are handled at a time.
 pub(super) const FOUR: usize = 4;
 
-/// Fours for so many quasi-identifiers. For more than sixteen, as many as for 64: few tables have so many, and all that cuts and splits is compiled
-/// for each width.
+/// Returns the number of fours for so many quasi-identifiers. For more than sixteen, as many as for 64: few tables
+/// have so many, and all that cuts and splits is compiled for each width.
 pub(super) fn fours(quasi: usize) -> usize {
     match quasi.next_power_of_two().max(FOUR) / FOUR {
         8 => 16,
@@ -37,7 +37,7 @@ pub(super) fn rare_fours(quasi: usize) -> usize {
     fours(quasi).max(2)
 }
 
-/// As [`in_width`], for what is rarely called.
+/// Calls like [`in_width`], for code that is rarely called.
 macro_rules! in_rare_width {
     ($quasi:expr, $function:ident($($argument:expr),*)) => {
         match $crate::extent::rare_fours($quasi) {
@@ -57,7 +57,7 @@ pub(super) fn too_many(quasi: usize) -> Error {
     Error::refused(format!("{quasi} quasi-identifiers are too many: at most {MOST} are supported"))
 }
 
-/// Where a value lies: a place in a domain, from one end to the other, or a whole number, as codes are.
+/// Position of a value: a place in a domain, from one end to the other, or a whole number, as codes are.
 pub(super) trait Position: Copy + PartialOrd + Default + Send + Sync + 'static {
     /// Least and greatest position in each of four dimensions.
     type Box: Copy + Send + Sync;
@@ -68,10 +68,10 @@ pub(super) trait Position: Copy + PartialOrd + Default + Send + Sync + 'static {
     /// A box around nothing.
     const NOTHING: Self::Box;
 
-    /// That of a place in a domain, 0 to 1.
+    /// Converts a place in a domain, 0 to 1.
     fn of_place(place: f32) -> Self;
 
-    /// That of a number.
+    /// Converts a number.
     fn of_number(number: u32) -> Self;
 
     /// Returns the number that has this position.
@@ -86,14 +86,14 @@ pub(super) trait Position: Copy + PartialOrd + Default + Send + Sync + 'static {
     /// Returns the box around two boxes.
     fn joined(one: Self::Box, other: Self::Box) -> Self::Box;
 
-    /// Where a box begins and ends in one of its dimensions.
+    /// Returns the ends of a box in one of its dimensions.
     fn ends(around: &Self::Box, dimension: usize) -> [Self; 2];
 
     /// Returns the sum of the lengths of boxes, as shares of their domains, where positions are places; 0 around nothing.
     fn lengths(boxes: &[Self::Box]) -> f32;
 }
 
-/// What turns the upper half of eight numbers round.
+/// Mask that turns the upper half of eight numbers round.
 const UPPER: i16x8 = i16x8::new([0, 0, 0, 0, -1, -1, -1, -1]);
 
 /// Places in 2^16 steps, and as many numbers. A box is one vector, of least places and, turned round, of greatest ones: then the box around two is
@@ -168,7 +168,7 @@ impl Position for f32 {
         self as u32
     }
 
-    /// Positions are not negative, so that their bits are in their order.
+    /// Returns the bits, which are in the order of positions, as these are not negative.
     #[inline]
     fn key(self) -> u32 {
         self.to_bits()
@@ -228,7 +228,7 @@ impl<const W: usize, P: Position> Extent<W, P> {
         self
     }
 
-    /// Where it begins and ends in a dimension.
+    /// Returns the ends in a dimension.
     #[inline]
     pub(super) fn ends(&self, dimension: usize) -> [P; 2] {
         P::ends(&self.0[dimension / FOUR], dimension % FOUR)
@@ -260,7 +260,7 @@ mod tests {
 
     use super::*;
 
-    /// Boxes of both kinds of positions against the least and greatest numbers.
+    /// Compares boxes of both kinds of positions with the least and greatest numbers.
     fn compare<P: Position + std::fmt::Debug>(points: &[[u16; 8]], split: usize) {
         let at = |point: &[u16; 8]| [0, 1].map(|four| [0, 1, 2, 3].map(|i| P::of_number(point[4 * four + i].into())));
         let around = |points: &[[u16; 8]]| {

@@ -14,7 +14,7 @@ pub(crate) trait Declared: Method + DeserializeOwned {
     /// Its function. Arguments that are parameters of the method are called as these are serialized.
     const SIGNATURE: FunctionSignature<'static>;
 
-    /// What it is offered as.
+    /// Forms in which it is offered.
     const OFFERED: Offered = Offered::Both;
 
     /// Settings by which `advise` measures it, if it does.
@@ -29,7 +29,7 @@ pub(crate) trait Declared: Method + DeserializeOwned {
     }
 }
 
-/// What a method is offered as.
+/// Forms in which a method is offered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Offered {
     /// A relation function, and the method of a publication.
@@ -43,11 +43,11 @@ pub enum Offered {
 /// A parameter that `advise` varies, and what it knows of releases that are made so.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Trial {
-    /// What is varied.
+    /// Parameter that is varied.
     pub parameter: &'static str,
     /// Arguments of a call, with `{}` where the value is.
     pub arguments: &'static str,
-    /// How it publishes.
+    /// Form in which it publishes.
     pub form: Form,
     /// True if a bound on the probability of each sensitive value comes with it.
     pub bounded: bool,
@@ -60,7 +60,7 @@ pub struct Trial {
 pub struct Registered {
     /// Its function.
     pub signature: &'static FunctionSignature<'static>,
-    /// What it is offered as.
+    /// Forms in which it is offered.
     pub offered: Offered,
     /// Settings by which `advise` measures it.
     pub trials: &'static [Trial],

@@ -113,10 +113,10 @@ pub(crate) const WHERE_VALUES_CHANGE: &str = "Where values really change, begin 
 
 /// A method: parameters, and how they make a release of microdata.
 pub trait Method: fmt::Debug + Send + Sync {
-    /// How it publishes.
+    /// Returns the form in which it publishes.
     fn form(&self) -> Form;
 
-    /// What its releases leave to later ones, if anything.
+    /// Returns the state that its releases leave to later ones, if any.
     fn state(&self) -> Option<StateKind> {
         None
     }
@@ -124,12 +124,12 @@ pub trait Method: fmt::Debug + Send + Sync {
     /// Returns the columns that it cannot do without.
     fn needs(&self) -> Needs;
 
-    /// Which columns a release of a publication may lack that others have.
+    /// Returns the columns that a release of a publication may lack though others have them.
     fn leaves_out(&self) -> LeftOut {
         LeftOut::Nothing
     }
 
-    /// What it guarantees, in the field's terms.
+    /// Returns the guarantee, in the field's terms.
     fn guarantee(&self) -> String;
 
     /// Returns the best informed stranger for whom the bound of a release holds, if all releases before it were made in the same way.
@@ -248,17 +248,17 @@ registry! {
     MDistinct(m_distinct::MDistinct);
     /// Re-publication when rows, values and columns change.
     Dynamic(dynamic::Dynamic);
-    /// One release, generalized.
+    /// A generalized release.
     Mondrian(mondrian::Mondrian);
-    /// One release with exact quasi-identifiers.
+    /// A release with exact quasi-identifiers.
     Anatomy(anatomy::Anatomy);
-    /// One release of rows that still look like rows.
+    /// A release of rows that still look like rows.
     Muco(muco::Muco);
     /// Worlds of people, for the publisher.
     SequentialWorlds(sequential::Worlds);
     /// A release of people whose worlds are known.
     SequentialRelease(sequential::SequentialRelease);
-    /// One release of all columns, to be projected: the baseline.
+    /// A release of all columns, to be projected: the baseline.
     NonSequential(sequential::NonSequential);
     /// Worlds for new people, and a release.
     Sequential(sequential::Sequential);
@@ -283,12 +283,12 @@ impl AnyMethod {
         if takes(Parameter::DOMAIN.name) { Parameter::DOMAIN.name } else { Parameter::UPDATES.name }
     }
 
-    /// What it guarantees, in the field's terms.
+    /// Returns the guarantee, in the field's terms.
     pub fn guarantee(&self) -> String {
         self.as_method().guarantee()
     }
 
-    /// What its releases leave to later ones, if anything.
+    /// Returns the state that its releases leave to later ones, if any.
     pub fn state(&self) -> Option<StateKind> {
         self.as_method().state()
     }
@@ -389,7 +389,7 @@ mod tests {
     use super::sequential::{Loss, NonSequential, Sequential, SequentialRelease, Worlds};
     use super::*;
 
-    /// Whoever has a release knows how it was made, whatever else its parameters say.
+    /// Checks that a release tells how it was made, whatever else its parameters say.
     #[test]
     fn a_release_tells_its_method() {
         let (l, cuts, loss, p) = (3, Cuts::Median, Loss::Lm, 50);

@@ -1,4 +1,4 @@
-//! What the caller of a running method sees of it, and the one thing it can do: stop it.
+//! Monitor by which the caller sees a running method, and can stop it.
 
 use std::fmt;
 use std::sync::Mutex;
@@ -33,7 +33,7 @@ impl fmt::Debug for Monitor {
 }
 
 impl Monitor {
-    /// A monitor that asks for memory before the method takes more than its working memory.
+    /// Makes a monitor that asks for memory before the method takes more than its working memory.
     pub fn with_budget(budget: impl Fn(usize) -> Result<()> + Send + Sync + 'static) -> Self {
         Self { budget: Some(Box::new(budget)), ..Self::default() }
     }
@@ -63,7 +63,7 @@ impl Monitor {
         self.cancelled.load(Ordering::Relaxed)
     }
 
-    /// `Err` once the method should stop.
+    /// Checks whether the method should stop; `Err` then.
     ///
     /// # Errors
     /// [`Error::Cancelled`] after [`cancel`](Self::cancel).
@@ -98,7 +98,7 @@ impl Monitor {
         self.counts.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push((name, times));
     }
 
-    /// What was counted, as often as it was.
+    /// Returns the events that were counted, with their numbers.
     pub fn counts(&self) -> Vec<(&'static str, usize)> {
         self.counts.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone()
     }

@@ -1,4 +1,4 @@
-//! What methods look at when they check a release: groups, with what the table has of their rows.
+//! Groups with their rows' data in the table, for methods that check a release.
 //!
 //! Rows of a group are all over the memory, and a processor that has to know what one of them has before it goes on does not ask for the next
 //! one's. So what the rows of a few groups have is copied first, and then looked at.

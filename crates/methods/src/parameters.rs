@@ -2,14 +2,14 @@
 
 use std::fmt;
 
-/// What a parameter takes.
+/// Kind of values that a parameter takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// A table, view or CTE by name, or a query in parentheses.
     Relation,
     /// The same, but it must be a release; the session is asked for the files it is in.
     Release,
-    /// One of those, or several in parentheses.
+    /// A relation, or several in parentheses.
     Relations,
     /// A whole number.
     Integer,
@@ -38,7 +38,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// What bindings call it.
+    /// Returns the name of the kind in bindings.
     pub fn name(self) -> &'static str {
         match self {
             Self::Relation => "relation",
@@ -72,23 +72,23 @@ const DECLARED: &str = "the session's, or the columns' metadata";
 pub struct Parameter {
     /// Name, as in `name => value`.
     pub name: &'static str,
-    /// What it takes.
+    /// Kind of values that it takes.
     pub kind: Kind,
     /// True if a call must have it.
     pub required: bool,
     /// A value for error messages, as one would write it.
     pub example: &'static str,
-    /// What holds if it is left out.
+    /// Default that holds if it is left out.
     pub default: Preset,
     /// The same in words, where it is no value.
     pub otherwise: &'static str,
-    /// What it is for.
+    /// Purpose of the parameter.
     pub text: &'static str,
     /// The least and the greatest whole number.
     pub range: (i64, i64),
 }
 
-/// What holds if a parameter is left out, as far as it is a value.
+/// Default of a parameter, as far as it is a value.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Preset {
     /// Nothing, or what the texts of the reference say.
@@ -129,32 +129,32 @@ impl Parameter {
         Self { otherwise: "false", ..Self::optional(name, Kind::Boolean, "true") }
     }
 
-    /// One of these words, the first if it is left out.
+    /// Declares a choice of these words, the first if it is left out.
     pub const fn word(name: &'static str, words: &'static [&'static str], example: &'static str) -> Self {
         Self { default: Preset::Word(words[0]), ..Self::optional(name, Kind::Word(words), example) }
     }
 
-    /// With the words that say what it is for.
+    /// Adds the purpose in words.
     pub const fn says(self, text: &'static str) -> Self {
         Self { text, ..self }
     }
 
-    /// With the words that say what holds if it is left out.
+    /// Adds the default in words.
     pub const fn otherwise(self, otherwise: &'static str) -> Self {
         Self { otherwise, ..self }
     }
 
-    /// With a whole number that holds if it is left out.
+    /// Adds a whole number as the default.
     pub const fn or(self, number: i64) -> Self {
         Self { default: Preset::Integer(number), ..self }
     }
 
-    /// With a least number.
+    /// Sets the least number.
     pub const fn at_least(self, least: i64) -> Self {
         Self { range: (least, self.range.1), ..self }
     }
 
-    /// With a greatest number.
+    /// Sets the greatest number.
     pub const fn at_most(self, most: i64) -> Self {
         Self { range: (self.range.0, most), ..self }
     }
@@ -191,15 +191,15 @@ impl Parameter {
     pub const SENSITIVE: Self = Self::optional("sensitive", Kind::Columns, "disease")
         .says("published as it is, but nobody can tell whose it is; of several columns, whose combination")
         .otherwise(DECLARED);
-    /// How values generalize.
+    /// Hierarchies by which values generalize.
     pub const HIERARCHIES: Self = Self::optional("hierarchies", Kind::Relation, "'hierarchies.csv'")
         .says("attribute, leaf, level1, level2, ..: what values generalize to")
         .otherwise("none");
-    /// What is known of the distributions of attributes.
+    /// Known distributions of attributes.
     pub const PRIOR: Self = Self::optional("prior", Kind::Relation, "'margins.csv'")
         .says("attribute, value, share: how values are distributed, if that is known from elsewhere")
         .otherwise("none");
-    /// Which sensitive values can become which.
+    /// Update relation of the sensitive values.
     pub const UPDATES: Self = Self::optional("updates", Kind::WordOrRelation("any"), "updates")
         .says("from_value, to_value and perhaps probability: what values can become")
         .otherwise("no value can change");
@@ -222,13 +222,13 @@ impl Parameter {
     pub const INSENSITIVE: Self = Self::optional("insensitive", Kind::Columns, "(ward, hours)")
         .says("columns to keep as they are; whoever knows them of somebody finds the row by them")
         .otherwise("none");
-    /// Where randomness comes from.
+    /// Source of randomness.
     pub const SEED: Self = Self::optional("seed", Kind::Seed, "'a long random text'")
         .says("a long secret text, for reproducible runs")
         .otherwise("entropy");
-    /// Whether the rows are for the publisher.
+    /// True for rows of the publisher.
     pub const PRIVATE: Self = Self::flag("private").says("true for the publisher's own view, with identifiers");
-    /// In how many parts, one after the other, a release is made.
+    /// Number of parts, one after the other, in which a release is made.
     pub const CELLS: Self = Self {
         default: Preset::Word("auto"),
         text: "in how many parts a release is made, one after the other, so that none is larger than memory (or 'auto')",
@@ -237,11 +237,11 @@ impl Parameter {
 
     // Parameters that mean the same in several methods.
 
-    /// What becomes of new rows that are not m-eligible.
+    /// Treatment of new rows that are not m-eligible.
     pub const ON_INELIGIBLE: Self =
         Self::word("on_ineligible", &["refuse", "counterfeit", "withhold"], "'counterfeit'")
             .says("when one value makes up more than 1/m of the new rows; the last two give people away");
-    /// How a table is cut into groups.
+    /// Way to cut a table into groups.
     pub const CUTS: Self = Self::word("cuts", &["tight", "median"], "'median'")
         .says("where groups are: where least is lost, or at the median of the widest column");
     /// The same, and whether all worlds decide.
@@ -249,7 +249,7 @@ impl Parameter {
         "where groups are: where least is lost, at the median of the widest column, or so that cuts tell nothing of values",
     );
 
-    /// What is expected, in words.
+    /// Describes the expected value in words.
     pub fn expected(&self) -> String {
         match self.kind {
             Kind::Relation | Kind::Release => "a table name or a query in parentheses".to_owned(),
@@ -278,7 +278,7 @@ impl Parameter {
 pub struct FunctionSignature<'a> {
     /// Name of the function, in lower case.
     pub name: &'static str,
-    /// What it is for.
+    /// Purpose of the function.
     pub about: &'static str,
     /// Its parameters.
     pub parameters: &'a [Parameter],
@@ -286,7 +286,7 @@ pub struct FunctionSignature<'a> {
     pub refused: &'static [(&'static str, &'static str)],
 }
 
-/// How arguments are written.
+/// Style in which arguments are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Style {
     /// `m => 10`, arguments of a call.
@@ -296,7 +296,7 @@ pub enum Style {
 }
 
 impl Style {
-    /// What to write for a value given as in a call.
+    /// Writes an argument with a value given as in a call.
     pub fn write(self, name: &str, example: &str) -> String {
         match self {
             Self::Call => format!("{name} => {example}"),
@@ -307,7 +307,7 @@ impl Style {
         }
     }
 
-    /// What is expected, in words.
+    /// Describes the expected value in words.
     pub fn expected(self, parameter: &Parameter) -> String {
         match (self, parameter.kind) {
             (Self::Options, Kind::Columns) => "column names with commas between them".to_owned(),
@@ -316,7 +316,7 @@ impl Style {
         }
     }
 
-    /// What a value is called.
+    /// Returns the noun for a value.
     pub fn noun(self) -> &'static str {
         match self {
             Self::Call => "argument",

@@ -16,7 +16,7 @@ use crate::release::{Description, Published, Release, RowOrder, Shape, View, sch
 #[derive(Debug, Clone, Default)]
 pub(super) struct Table {
     pub quasi: Vec<Vec<Option<i32>>>,
-    /// As texts if `categories`, else as numbers.
+    /// Sensitive values, as texts if `categories`, else as numbers.
     pub sensitive: Option<Vec<i32>>,
     pub categories: bool,
     pub within: Option<Vec<i32>>,

@@ -1,4 +1,4 @@
-//! Which rows have been seen: a bit for each, so that looks all over the table stay in the cache.
+//! Set of seen rows: a bit for each, so that looks all over the table stay in the cache.
 
 /// Rows, none of which is there twice.
 #[derive(Debug)]
@@ -6,12 +6,12 @@ pub(super) struct Seen {
     /// Of row `64 i + j` the bit `j` of word `i`.
     words: Vec<u64>,
     rows: usize,
-    /// How many were seen.
+    /// Number of seen rows.
     pub number: usize,
 }
 
 impl Seen {
-    /// These of `rows` rows; `None` where one of them is there twice, or is none of the table.
+    /// Marks these of `rows` rows; `None` if one of them is there twice, or is none of the table.
     pub(super) fn once(rows: usize, seen: impl IntoIterator<Item = u32>) -> Option<Self> {
         let (mut words, mut number) = (vec![0_u64; rows.div_ceil(64)], 0);
         for row in seen {
@@ -23,7 +23,7 @@ impl Seen {
         Some(Self { words, rows, number })
     }
 
-    /// Those that were not seen.
+    /// Returns the rows that were not seen.
     pub(super) fn unseen(&self) -> impl Iterator<Item = usize> + '_ {
         let of_word = |(place, &word): (usize, &u64)| {
             let mut left = !word;

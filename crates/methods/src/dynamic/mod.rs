@@ -1,5 +1,5 @@
-//! One publication for everything that changes: people come, leave and return, their values change by a known law or not at all, and every release
-//! can have other columns.
+//! Publication for everything that changes: people come, leave and return, their values change by a known law or
+//! not at all, and every release can have other columns.
 //!
 //! # Guarantee
 //! Everybody has each value of their group with the same probability, `1/m` at most, at every release and in view of all of them, to a reader who knows
@@ -104,7 +104,7 @@ impl Method for Dynamic {
         self.exact().needs()
     }
 
-    /// A release of fewer sensitive columns is a part of one of all of them, and says no more.
+    /// Lets releases have fewer sensitive columns: one is a part of a release of all, and says no more.
     fn leaves_out(&self) -> LeftOut {
         LeftOut::Remembered
     }
@@ -137,7 +137,7 @@ impl Method for Dynamic {
         self.exact().working_bytes(rows, quasi)
     }
 
-    /// The state must have everybody's most recent group and its release; the microdata have the law of changes, if values change.
+    /// Anonymizes a snapshot. The state must have everybody's most recent group and its release; the microdata have the law of changes, if values change.
     ///
     /// # Errors
     /// Those of exact releases of [`m_distinct`](super::m_distinct): a change that the law does not allow, new people who are not eligible, and a law that is

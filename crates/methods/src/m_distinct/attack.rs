@@ -14,7 +14,7 @@ use crate::choices::alone;
 
 /// Values of all people, release after release.
 type World = Vec<Vec<&'static str>>;
-/// What the world sees of a release: who can be in the groups (by their places), values and counterfeits; in no order.
+/// View of a release by the world: people who can be in the groups (by their places), values and counterfeits; in no order.
 type Seen = Vec<(i32, i32, BTreeSet<String>, usize)>;
 
 const METHOD: MDistinct = MDistinct {
@@ -32,7 +32,7 @@ fn pairs() -> Pairs {
     [("a", "A"), ("b", "B")].into_iter().flat_map(|(x, y)| [of(x, y), of(y, x), of(x, x), of(y, y)]).collect()
 }
 
-/// What the people of `present` have become of `before`, in all ways.
+/// Lists the values that people with `before` can have become, in all ways.
 fn changes(before: &[&'static str]) -> Vec<Vec<&'static str>> {
     let becomes = |value: &str| match value {
         "a" | "A" => ["a", "A"],

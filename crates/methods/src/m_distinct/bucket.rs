@@ -32,7 +32,7 @@ pub(super) struct Bucket {
     frequencies: FxHashMap<u32, usize>,
     /// True if any value of an entry belongs to some system of distinct representatives of all entries.
     free: bool,
-    /// Whether a value of an entry does, where that is not clear.
+    /// True for each value of an entry that belongs to one, where that is not clear.
     tested: FxHashMap<(usize, u32), bool>,
     /// True if no two entries have a value in common.
     pub disjoint: bool,

@@ -15,7 +15,7 @@ use crate::microdata::census::Census;
 /// Rows of the law, which sum to 1.
 type Rows = BTreeMap<String, Vec<(String, f64)>>;
 
-/// What was published, and what the publisher remembers of it.
+/// Published releases, and the memory of the publisher.
 struct Chain {
     method: MDistinct,
     /// Values of a component.
@@ -67,7 +67,7 @@ impl Chain {
         self.number += 1;
     }
 
-    /// What a value becomes after so many releases.
+    /// Returns the distribution of a value after so many releases.
     fn after(&self, value: &str, releases: u64) -> BTreeMap<String, f64> {
         let mut shares = BTreeMap::from([(value.to_owned(), 1.0)]);
         for _ in 0..releases {
@@ -82,8 +82,8 @@ impl Chain {
         shares
     }
 
-    /// Everybody once; groups of `m` components; new people alone and without counterfeits; whoever returns keeps their place, and meets people
-    /// whose places go on as theirs do.
+    /// Checks a release: everybody once; groups of `m` components; new people alone and without counterfeits. Those who
+    /// return keep their place, and meet people whose places go on as theirs do.
     fn check(&self, release: &Release, rows: &[Row]) {
         let component = |value: &String| value[1..].parse::<usize>().unwrap() / self.width;
         let values: BTreeMap<i64, &String> = rows.iter().map(|row| (row.0, &row.2)).collect();

@@ -9,7 +9,7 @@ use crate::of_group::OfGroup;
 use crate::release::COUNTERFEIT;
 use crate::state::Signatures;
 
-/// What is checked against.
+/// Promise to check against.
 pub(super) struct ExactPromise<'a> {
     pub microdata: &'a Microdata,
     pub known: &'a Signatures,
@@ -22,7 +22,7 @@ impl ExactPromise<'_> {
         check_every_row(self.microdata, &drawn.groups, &drawn.intervals, self.known, 0, broken_by)
     }
 
-    /// What is wrong with a group, if anything.
+    /// Returns the fault of a group, if it has one.
     fn broken_by(&self, drawn: &Drawn, of_group: &OfGroup<'_>) -> Option<&'static str> {
         let &OfGroup { members, published: values, intervals, .. } = of_group;
         let component = |value: &u32| drawn.component_of[*value as usize];

@@ -46,14 +46,14 @@ impl Splitter for Decompose {
     }
 }
 
-/// What is split.
+/// Bucket that is split.
 #[derive(Clone, Copy)]
 struct Bucket<'a> {
     microdata: &'a Microdata,
     monitor: &'a Monitor,
 }
 
-/// What a thread needs for itself.
+/// Scratch of a thread.
 struct Scratch<const W: usize> {
     spare: Spare<W, u32>,
     places: Places,
@@ -64,7 +64,7 @@ struct Scratch<const W: usize> {
 }
 
 impl<const W: usize> Scratch<W> {
-    /// For so many members.
+    /// Makes room for so many members.
     fn new(microdata: &Microdata, members: usize) -> Self {
         let values = microdata.sensitive.as_ref().map_or(0, |sensitive| sensitive.domain.len());
         Self { spare: Spare::default(), places: Places::new(values, members), order: Vec::new(), shares: Vec::new() }
@@ -174,7 +174,7 @@ fn shares_values<const W: usize>(node: &Node<'_, W, u32>, places: &mut Places) -
     })
 }
 
-/// How many rows of a list are to go left.
+/// Returns the number of rows of a list that are to go left.
 fn share<const W: usize>(node: &Node<'_, W, u32>, list: usize, k: usize) -> usize {
     rows_among(k, node.height, node.lists[list].len(), node.secret.of_list(list, node.height))
 }

@@ -1,6 +1,6 @@
-//! What a reader knows of exact releases who knows this code and the law of changes, beside everybody's quasi-identifiers, who is present when,
-//! which group holds whom, and how often each value occurs among the people who came with each release: all draws are enumerated, for
-//! all values that everybody can have had, with exact weights.
+//! Enumeration of all draws of exact releases with exact weights, for all values that everybody can have had. The
+//! reader knows this code and the law of changes, everybody's quasi-identifiers, who is present when, which group
+//! holds whom, and how often each value occurs among the people who came with each release.
 //!
 //! The draws are those of the method itself ([`MDistinct::draw_exact`]), asked for one by one. What breaks if a condition of the theorem is dropped is
 //! found by telling the method what is not true: of a law by which all values of a component are alike, kinds are
@@ -23,17 +23,17 @@ type Steps = BTreeMap<u8, Vec<(u8, u128)>>;
 #[derive(Debug, Clone)]
 struct History {
     m: usize,
-    /// How values change, and what the method is told of it.
+    /// Law of changes, beside the one that the method is told.
     law: Steps,
     told: Steps,
     /// True if the method is told that everybody was in the last release.
     forgets: bool,
     /// Values of those who come with each release. People are numbered as they come.
     cohorts: Vec<Vec<u8>>,
-    /// Who is present, release by release.
+    /// People who are present, release by release.
     present: Vec<Vec<usize>>,
     places: Vec<Vec<i32>>,
-    /// How many quasi-identifiers a release has, of which each has others.
+    /// Number of quasi-identifiers of each release, which has others than the one before.
     columns: Vec<usize>,
 }
 
@@ -44,19 +44,19 @@ type Group = (Vec<usize>, Vec<u8>);
 /// The groups of a release.
 type Seen = Vec<Group>;
 
-/// What a reader can infer.
+/// Inferences of a reader.
 struct Inferred {
     /// Histories that were published, over all worlds.
     outcomes: usize,
-    /// Those with a counterfeit.
+    /// Groups with a counterfeit.
     counterfeits: usize,
-    /// How many times likelier somebody's value at some release is than 1 of the group's, at most.
+    /// Greatest ratio of the probability of a value at some release to 1 of the group's.
     most: Share,
     /// True if nothing at all is likelier or less likely than that.
     exact: bool,
 }
 
-/// What a value becomes after so many releases.
+/// Returns the distribution of a value after so many releases.
 fn after(law: &Steps, value: u8, releases: usize) -> BTreeMap<u8, Share> {
     let mut shares = BTreeMap::from([(value, Share::new(1, 1))]);
     for _ in 0..releases {
@@ -72,7 +72,7 @@ fn after(law: &Steps, value: u8, releases: usize) -> BTreeMap<u8, Share> {
     shares
 }
 
-/// Small letters up to `f` are pairs, a and b, c and d, e and f, of which both are one component if one can become the other.
+/// Returns the component of a value. Small letters up to `f` are pairs, a and b, c and d, e and f, of which both are one component if one can become the other.
 fn component(law: &Steps, value: u8) -> u8 {
     let other = b'a' + ((value - b'a') ^ 1);
     let linked = [(value, other), (other, value)].iter().any(|(from, to)| law[from].iter().any(|step| step.0 == *to));
@@ -91,7 +91,7 @@ fn latest(history: &[Seen]) -> BTreeMap<usize, (usize, Vec<u8>)> {
 }
 
 impl History {
-    /// What is published at a release of people with these values, beside what earlier ones made known; `None` if it is refused.
+    /// Publishes a release of people with these values, given what earlier ones made known; `None` if it is refused.
     fn release(
         &self,
         values: &BTreeMap<usize, u8>,
@@ -250,7 +250,7 @@ fn law(sixteenths: &[u128]) -> Steps {
     (b'a'..).zip(sixteenths).map(of).collect()
 }
 
-/// Any history: people leave and return, by any law that has some of these pairs of steps.
+/// Draws any history: people leave and return, by any law that has some of these pairs of steps.
 fn any(releases: usize, steps: &[[u128; 2]], rng: &mut ChaCha20Rng) -> History {
     loop {
         let m = if releases == 2 && rng.random_bool(0.2) { 3 } else { 2 };
@@ -285,8 +285,8 @@ fn any(releases: usize, steps: &[[u128; 2]], rng: &mut ChaCha20Rng) -> History {
     }
 }
 
-/// So many histories with more than one outcome, in all of which nobody's value is likelier or less likely than another of the group. Returns
-/// how many outcomes there were, and how many of them with counterfeits.
+/// Checks so many histories with more than one outcome: in none is a value likelier or less likely than another of
+/// the group. Returns how many outcomes there were, and how many of them with counterfeits.
 fn assert_exact(releases: usize, steps: &[[u128; 2]], wanted: usize) -> [usize; 2] {
     let mut rng = ChaCha20Rng::seed_from_u64(releases as u64);
     let (mut found, mut outcomes, mut fake) = (0, 0, 0);
@@ -322,8 +322,8 @@ fn three_releases_are_exact_together() {
     assert!(outcomes > 150 && fake > 100, "{outcomes}, {fake}");
 }
 
-/// What `dynamic` adds to `m_distinct`: values that stay as they are, all of them or some, while people come, leave and return, and releases have other
-/// columns.
+/// Frozen values are exact together: all values or some stay, while people come, leave and return, and releases
+/// have other columns. This is what `dynamic` adds to `m_distinct`.
 #[test]
 fn frozen_values_are_exact_together() {
     for (releases, steps, wanted) in [(2, &FROZEN[..], 60), (3, &FROZEN, 15), (2, &SOME, 40), (3, &SOME, 12)] {
@@ -348,7 +348,7 @@ fn told_what_is_possible(history: &History) -> History {
     History { told: law(&[8, 8, 8, 8]), ..history.clone() }
 }
 
-/// Whoever meets people whose last groups had other values can be told by them, without any counterfeit.
+/// People who meet others whose last groups had other values can be told by them, without any counterfeit.
 #[test]
 fn kinds_by_candidate_sets_tell() {
     let history = mostly_stay(1, b"acbd", vec![vec![0, 1, 2, 3]; 2]);
@@ -359,7 +359,7 @@ fn kinds_by_candidate_sets_tell() {
     assert!(told.most.is_more_than(Share::new(19, 10)), "{:?}", told.most);
 }
 
-/// One group, of which one person leaves: nobody else is met, but the counterfeit that takes the place has more often changed than people do.
+/// A group that one person leaves tells the counterfeit in the place, which has more often changed than people do.
 #[test]
 fn counterfeits_drawn_uniformly_tell() {
     let history = mostly_stay(1, b"ac", vec![vec![0, 1], vec![0]]);

@@ -41,7 +41,7 @@ impl Bucket {
     }
 }
 
-/// What is drawn of a snapshot.
+/// Groups that are drawn of a snapshot.
 pub(super) struct Drawn {
     pub groups: Groups,
     pub intervals: Intervals,
@@ -114,8 +114,8 @@ impl MDistinct {
     }
 }
 
-/// Of several sensitive columns a law is of their values together, and one that is written in another order would be of nobody: then nothing could
-/// change, for ever.
+/// Checks that a law of several sensitive columns is of their values together. A law that is written in another
+/// order would be of nobody: then nothing could change, for ever.
 ///
 /// # Errors
 /// When at the first release nobody has a value that the law says can change.
@@ -134,7 +134,7 @@ fn check_law_is_of_rows(microdata: &Microdata, known: &Signatures) -> Result<()>
     }
 }
 
-/// Returning rows into buckets of their kind; returns the new ones.
+/// Puts returning rows into buckets of their kind; returns the new ones.
 fn place_returning(
     microdata: &Microdata,
     known: &Signatures,
@@ -188,7 +188,7 @@ fn place_returning(
     }
 }
 
-/// How many releases ago a row was published.
+/// Returns the number of releases since a row was published.
 pub(super) fn steps_of(known: &Signatures, row: usize) -> Result<u32> {
     known.steps_of(row).ok_or_else(|| Error::internal("a row that was published nobody knows when"))
 }

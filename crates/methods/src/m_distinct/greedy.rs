@@ -24,7 +24,7 @@ struct Boxed {
 }
 
 impl Boxed {
-    /// How much the box grows by a row; lengths instead of areas, which are 0 for flat boxes.
+    /// Returns the growth of the box by a row, in lengths instead of areas, which are 0 for flat boxes.
     fn growth(&self, at: &[f32]) -> f32 {
         let Some(ends) = &self.ends else { return 1.0 };
         let before: f32 = ends.iter().map(|[lo, hi]| hi - lo).sum();
@@ -32,7 +32,7 @@ impl Boxed {
         (after + 0.01) / (before + 0.01)
     }
 
-    /// Equation 3.
+    /// Computes Equation 3.
     fn score(&self, entry: usize, value: u32, at: &[f32]) -> f32 {
         let delta = self.bucket.height();
         let grows = self.bucket.frequency(value) == delta || self.bucket.loads[entry] == delta;

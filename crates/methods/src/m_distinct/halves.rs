@@ -14,7 +14,7 @@ pub(super) struct Places {
 }
 
 impl Places {
-    /// Of so many values that there may be, in so many rows.
+    /// Makes room for so many values in so many rows.
     pub(super) fn new(values: usize, rows: usize) -> Self {
         let table = if values <= rows { vec![[0, 0]; values] } else { Vec::new() };
         Self { table, map: FxHashMap::default(), now: 1 }
@@ -25,7 +25,7 @@ impl Places {
         if self.table.is_empty() { self.map.entry(value).or_default() } else { &mut self.table[value as usize] }
     }
 
-    /// Of no values.
+    /// Removes all values.
     pub(super) fn forget(&mut self) {
         self.now = self.now.checked_add(1).unwrap_or_else(|| {
             self.table.fill([0, 0]);
@@ -96,7 +96,7 @@ impl Counts {
         Self { values, entries, rows: vec![0; entries * values] }
     }
 
-    /// Those of an entry, by value.
+    /// Returns the counts of an entry, by value.
     pub(super) fn of(&self, entry: usize) -> &[usize] {
         &self.rows[entry * self.values..][..self.values]
     }
@@ -124,7 +124,7 @@ pub(super) struct Halves {
 }
 
 impl Halves {
-    /// Those of lists with two sides each. Afterwards values have their numbers in `places`.
+    /// Numbers the values of lists with two sides each. Afterwards values have their numbers in `places`.
     pub(super) fn new<'a, const W: usize, I>(sides: impl Fn() -> I, heights: [usize; 2], places: &mut Places) -> Self
     where
         I: ExactSizeIterator<Item = (&'a [Item<W, u32>], &'a [Item<W, u32>])>,
@@ -165,8 +165,8 @@ fn relieve(from: &mut Counts, to: &mut Counts, height: usize, other: usize) {
     }
 }
 
-/// Where an alternating path came from: to an entry from a value, whose row leaves it; to a value from an entry, which takes
-/// a row of it instead.
+/// Origin of an alternating path: to an entry from a value, whose row leaves it; to a value from an entry, which
+/// takes a row of it instead.
 type Came = Option<usize>;
 
 /// Moves up to `excess` rows of a value along a shortest alternating path. `false` if there is none.

@@ -53,7 +53,7 @@ pub(super) fn intersections(buckets: &mut Buckets, relation: &mut Relation) -> (
 /// The number of the intersection of two sets; `None` if it is empty.
 type Meeting = Option<u32>;
 
-/// The intersection of two kinds. `None` where some entry would be empty, or there is no system of distinct representatives.
+/// Intersects two kinds. `None` where some entry would be empty, or there is no system of distinct representatives.
 fn meet(
     a: &[u32],
     b: &[u32],

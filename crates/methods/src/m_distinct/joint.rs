@@ -12,7 +12,7 @@ use crate::error::Error;
 
 /// A group: who is in it (`None` for counterfeits), and its values, which go with the members in a way that the reader does not know.
 type Group = Vec<(Option<i64>, String)>;
-/// What somebody can have had in a release.
+/// Values that each person can have had in a release.
 type Possible = BTreeMap<(i64, usize), BTreeSet<String>>;
 
 /// Assignments that are tried at most for groups that hang together.
@@ -61,7 +61,7 @@ impl<'a> Search<'a> {
     }
 }
 
-/// What everybody can have had in view of everything. `None` when there is too much to try.
+/// Finds the values that everybody can have had in view of all releases. `None` when there is too much to try.
 fn possible(releases: &[Vec<Group>], closed: &BTreeSet<(String, String)>) -> Option<Possible> {
     let mut open: Vec<(usize, &Group)> = releases
         .iter()
@@ -168,7 +168,7 @@ fn nobody_is_certain_where_values_come_to_an_end() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 1500, max_global_rejects: 20_000, ..ProptestConfig::default() })]
 
-    /// Whoever comes, goes, returns and changes: everybody keeps m values at every release.
+    /// Everybody keeps m values at every release, though people come, go, return and change.
     #[test]
     fn everybody_keeps_m_values_in_joint_worlds(chain in chains(9), seed in any::<u64>()) {
         let Chain { snapshots, pairs, method, .. } = chain;

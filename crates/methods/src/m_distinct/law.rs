@@ -14,7 +14,7 @@ use crate::microdata::Updates;
 const FACTORS: [u64; 2] = [3_603_600_000, 1 << 16];
 const WHOLE: u64 = FACTORS[0] * FACTORS[1];
 
-/// How probable values are: ascending values, and for each the sum of the weights up to it.
+/// Distribution of values: ascending values, and for each the sum of the weights up to it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Law {
     values: Box<[u32]>,
@@ -22,7 +22,7 @@ pub(super) struct Law {
 }
 
 impl Law {
-    /// Of probabilities that sum to 1; the largest takes what rounding leaves.
+    /// Makes a law of probabilities that sum to 1; the largest takes what rounding leaves.
     fn new(row: &[(u32, f64)]) -> Result<Self> {
         let wrong = || Error::internal("probabilities that do not sum to 1");
         let mut weights: Vec<u64> =
@@ -77,9 +77,9 @@ type Row = Vec<(u32, f64)>;
 /// All laws that were asked for. Equal ones have one number, whatever they follow from.
 #[derive(Debug)]
 pub(super) struct Laws {
-    /// What follows each value at the next release.
+    /// Distribution that follows each value at the next release.
     next: Vec<Row>,
-    /// What follows a value after so many releases; the latest that was asked for.
+    /// Distribution that follows a value after so many releases; the latest that was asked for.
     latest: FxHashMap<u32, (u32, Row)>,
     /// Numbers by value and releases.
     asked: FxHashMap<(u32, u32), u32>,
@@ -90,7 +90,7 @@ pub(super) struct Laws {
 }
 
 impl Laws {
-    /// Those of a relation over so many values. A value without rows stays as it is; so does one for the rest of its probabilities.
+    /// Reads the laws of a relation over so many values. A value without rows stays as it is; so does one for the rest of its probabilities.
     ///
     /// # Errors
     /// When there are values that can change and nobody says how probable that is.
@@ -212,7 +212,7 @@ mod tests {
     use super::*;
     use crate::choices::{Every, Share};
 
-    /// Of rows: value, what it becomes, probability.
+    /// Makes laws of rows: value, its successor, probability.
     fn laws(rows: &[(u32, u32, f64)], values: usize) -> Laws {
         let mut rows = rows.to_vec();
         rows.sort_by_key(|row| (row.0, row.1));

@@ -109,11 +109,11 @@ use crate::error::{Error, Result, thousands};
 use crate::microdata::{Codes, Microdata, of_width};
 use crate::release::{Body, Form, Lineage, Release};
 
-/// Which sensitive values can become which.
+/// Update relation of the sensitive values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Possible {
-    /// Those of the update relation that comes with the microdata; without one, none.
+    /// Updates that come with the microdata; without a relation, none.
     #[default]
     Listed,
     /// Every value can become every other.
@@ -137,12 +137,12 @@ pub struct MDistinct {
     pub disjoint: bool,
     /// True if pairs that the update relation lacks to be transitive are added; else they are refused.
     pub close_updates: bool,
-    /// Which updates are possible.
+    /// Updates that are possible.
     #[serde(default, skip_serializing_if = "Possible::is_listed")]
     pub updates: Possible,
-    /// How returning rows' buckets are balanced.
+    /// Balance of returning rows' buckets.
     pub balance: Balance,
-    /// What to do with new rows that are not m-eligible.
+    /// Treatment of new rows that are not m-eligible.
     pub on_ineligible: OnIneligible,
     /// True if everybody has each value of their group with the same probability, also to a reader who knows this program and the law of changes.
     /// Needs probabilities, disjoint first groups, blind balancing, and new rows that are eligible.
@@ -162,15 +162,15 @@ const UNNUMBERED_IN_CELLS: &str = "such a release cannot be made in cells by a c
 
 impl MDistinct {
     setters! {
-        /// Whether the values of a first group must never become alike (m-Distinct\*).
+        /// Requires that the values of a first group never become alike (m-Distinct\*).
         with_disjoint(disjoint: bool);
-        /// Whether the update relation is closed under composition.
+        /// Closes the update relation under composition.
         with_close_updates(close_updates: bool);
-        /// Which values can become which.
+        /// Sets the updates that are possible.
         with_updates(updates: Possible);
-        /// How buckets of returning rows are balanced.
+        /// Sets the balance of returning rows' buckets.
         with_balance(balance: Balance);
-        /// What to do with new rows that are not m-eligible.
+        /// Sets the treatment of new rows that are not m-eligible.
         with_on_ineligible(on_ineligible: OnIneligible);
     }
 
@@ -187,7 +187,7 @@ impl MDistinct {
         }
     }
 
-    /// With `exact`, also what that needs: disjoint first groups, blind balancing, and a refusal of new rows that are not eligible.
+    /// Makes releases exact, with what that needs: disjoint first groups, blind balancing, and a refusal of new rows that are not eligible.
     #[must_use]
     pub fn with_exact(self, exact: bool) -> Self {
         match exact {
@@ -207,7 +207,7 @@ impl MDistinct {
         Policy { m: self.m, balance: self.balance, on_ineligible: self.on_ineligible }
     }
 
-    /// Returning rows into buckets; returns the new ones by value, which stand in random order.
+    /// Puts returning rows into buckets; returns the new ones by value, which stand in random order.
     fn place_returning(
         &self,
         microdata: &Microdata,
@@ -394,7 +394,7 @@ impl Method for MDistinct {
         Needs { id: true, sensitive: true, ..Needs::default() }
     }
 
-    /// Who is in a group with whom, and what counterfeits have, does not depend on which quasi-identifiers exact releases have.
+    /// Lets exact releases lack quasi-identifiers: neither the members of groups nor the values of counterfeits depend on them.
     fn leaves_out(&self) -> LeftOut {
         if self.exact { LeftOut::Quasi } else { LeftOut::Nothing }
     }
@@ -408,7 +408,7 @@ impl Method for MDistinct {
         format!("{}-distinctness{how}", self.m)
     }
 
-    /// Of releases that are not exact: everybody keeps m joint worlds; how probable these are depends on what is known of updates.
+    /// Returns the reader of releases that are not exact. Everybody keeps m joint worlds; how probable these are depends on what is known of updates.
     fn against(&self) -> Against {
         if self.exact { Against::Program } else { Against::People }
     }
@@ -426,13 +426,13 @@ impl Method for MDistinct {
         Foreseen::ByValues { least: (self.on_ineligible == OnIneligible::Refuse).then_some(self.m) }
     }
 
-    /// By a law, what takes several releases follows from it.
+    /// Returns the promises: by a law, changes over several releases follow from it.
     fn promises(&self) -> Option<Promises> {
         let lineage = Lineage::Distinct { close: self.close_updates || self.exact, disjoint: self.disjoint };
         Some(Promises::of_signatures(self.m, lineage))
     }
 
-    /// By the identifier: earlier releases say nothing of the column `within`, and people may change theirs.
+    /// Cuts cells by the identifier: earlier releases say nothing of the column `within`, and people may change theirs.
     fn cells(&self, columns: CellColumns) -> Result<CellsBy, &'static str> {
         match self.exact && !columns.remembered {
             true => Err(UNNUMBERED_IN_CELLS),
@@ -440,8 +440,8 @@ impl Method for MDistinct {
         }
     }
 
-    /// For each row its places in lists and, in a bucket, its positions; for each member of the release its row, its value, its group and its
-    /// share of the intervals. Counterfeits, and the room in which lists are put in order, are charged to the monitor once they are known.
+    /// Adds up for each row its places in lists and, in a bucket, its positions; for each member of the release its row, its value, its group and
+    /// its share of the intervals. Counterfeits, and the room in which lists are put in order, are charged to the monitor once they are known.
     fn working_bytes(&self, rows: usize, quasi: usize) -> usize {
         rows * (28 + split::item_bytes(quasi, &decompose::Decompose)) + self.member_bytes(rows, quasi)
     }

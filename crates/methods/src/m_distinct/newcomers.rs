@@ -21,12 +21,12 @@ use crate::split::Lists;
 /// Not in the release.
 const NOWHERE: u64 = u64::MAX;
 
-/// Where rows are: the bucket and the entry of each, side by side, as rows are put to places all over the memory; on all cores.
+/// Places of rows: the bucket and the entry of each, side by side, as rows are put to places all over the memory; on all cores.
 #[derive(Debug)]
 pub(super) struct Places(Vec<AtomicU64>);
 
 impl Places {
-    /// Of so many rows, none of which is anywhere.
+    /// Begins with so many rows, none of which is anywhere.
     pub(super) fn none(rows: usize) -> Self {
         Self((0..rows).into_par_iter().with_min_len(1024).map(|_| AtomicU64::new(NOWHERE)).collect())
     }
@@ -162,8 +162,8 @@ struct Offer {
     value: u32,
 }
 
-/// For as many gaps as possible a new row's value, those first of which most rows are left: it is they that stand in the way
-/// of eligibility.
+/// Offers rows of new people for as many gaps as possible. Values with most rows left come first, because they
+/// stand in the way of eligibility.
 fn offers(
     buckets: &mut Buckets,
     relation: &Relation,

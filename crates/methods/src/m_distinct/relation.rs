@@ -1,4 +1,4 @@
-//! What can become what: candidate update sets (the paper's CUS) of all values, and value sets by number.
+//! Update relation: candidate update sets (the paper's CUS) of all values, and value sets by number.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -41,7 +41,7 @@ impl Relation {
         Self::read(updates, values, true).map(|(relation, _)| relation)
     }
 
-    /// The closed relation, and how many pairs were missing, which are refused unless they are to be added.
+    /// Reads the closed relation, and counts missing pairs, which are refused unless they are to be added.
     fn read(updates: Option<&Updates>, values: usize, close: bool) -> Result<(Self, usize)> {
         let mut relation =
             Self { sets: Vec::new(), numbers: FxHashMap::default(), set_of: Vec::with_capacity(values), classes: true };
@@ -83,7 +83,7 @@ impl Relation {
         Ok((relation, missing))
     }
 
-    /// Every value can become every other.
+    /// Makes the relation in which every value can become every other.
     pub(super) fn any(values: usize) -> Self {
         let mut relation =
             Self { sets: Vec::new(), numbers: FxHashMap::default(), set_of: vec![0; values], classes: true };
@@ -91,7 +91,7 @@ impl Relation {
         relation
     }
 
-    /// How many values there are.
+    /// Returns the number of values.
     pub(super) fn values(&self) -> usize {
         self.set_of.len()
     }
@@ -101,7 +101,7 @@ impl Relation {
         self.set_of[value as usize]
     }
 
-    /// What a value can become, ascending.
+    /// Returns the values that a value can become, ascending.
     pub(super) fn candidates(&self, value: u32) -> &[u32] {
         self.set(self.set_of(value))
     }
@@ -178,7 +178,7 @@ impl Relation {
     }
 }
 
-/// Common values of two ascending sets.
+/// Returns the common values of two ascending sets.
 pub(super) fn common(a: &[u32], b: &[u32]) -> Vec<u32> {
     a.iter().copied().filter(|value| b.binary_search(value).is_ok()).collect()
 }

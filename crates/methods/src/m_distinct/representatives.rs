@@ -2,7 +2,7 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// How often a plain draw is tried before a search.
+/// Number of plain draws before a search.
 const DRAWS: usize = 32;
 
 /// Returns a value of each set, no value twice and none of `taken`, drawn at random: `draw(n)` is a number below `n`.
@@ -81,7 +81,7 @@ mod tests {
 
     use super::*;
 
-    /// By trying everything.
+    /// Finds all systems by trying everything.
     fn systems(sets: &[Vec<u32>], taken: &[u32]) -> Vec<Vec<u32>> {
         sets.iter().fold(vec![vec![]], |systems, set| {
             let extend = |system: &Vec<u32>| {

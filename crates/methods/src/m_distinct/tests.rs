@@ -22,14 +22,14 @@ use crate::state::SnapshotBuilder;
 
 /// Identifier, quasi-identifiers, sensitive value.
 pub(super) type Row = (i64, Vec<i32>, String);
-/// In place of a quasi-identifier: NULL.
+/// Quasi-identifier that stands for NULL.
 const NULL: i32 = i32::MIN;
 /// Identifier -> values of the most recent group in the order of labels, and the own label, from 0.
 pub(super) type Known = BTreeMap<i64, (Vec<String>, usize)>;
-/// What can become what.
+/// Pairs of a value and its successor.
 pub(super) type Pairs = Vec<(String, String)>;
 
-/// What exact releases need beside that.
+/// Dates that exact releases need beside that.
 pub(super) struct Dated {
     /// Release in which everybody was last.
     pub releases: BTreeMap<i64, u64>,
@@ -43,7 +43,7 @@ pub(super) fn encode(rows: &[Row], known: &Known, pairs: &Pairs, key: u64) -> Re
     encode_with(rows, known, pairs, key, StateKind::LabelledSignatures, None)
 }
 
-/// For exact releases.
+/// Encodes a snapshot for exact releases.
 pub(super) fn encode_dated(
     rows: &[Row],
     known: &Known,
@@ -213,7 +213,7 @@ impl History {
         })
     }
 
-    /// The greatest risk of anybody's value at any release, and whether a candidate was ever ruled out, by the update graph.
+    /// Returns the greatest risk of anybody's value at any release by the update graph, and whether a candidate was ever ruled out.
     pub(super) fn risk(&self) -> (f64, bool) {
         let texts: BTreeSet<&String> = self
             .closed

@@ -1,4 +1,4 @@
-//! What the assignment of new rows takes for values: values, or sets of them of which a group can hold one.
+//! Units that the assignment of new rows takes for values: values, or sets of them of which a group can hold one.
 //!
 //! A group must be one that can go on *whatever allowed change happens*: with everybody in the entry of their label, whoever has
 //! a new value must find values for all other entries that are different from it and from each other. Call a set of values that
@@ -11,7 +11,7 @@
 
 use super::relation::Relation;
 
-/// What the units are.
+/// Kind of the units.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum What {
     /// Single values.
@@ -22,7 +22,7 @@ pub(super) enum What {
     Components,
 }
 
-/// What the assignment takes for values, and what a row of each can be in a group with.
+/// Units for the assignment, and the units that a row of each can be in a group with.
 #[derive(Debug)]
 pub(super) struct Units {
     pub what: What,
@@ -32,8 +32,8 @@ pub(super) struct Units {
 }
 
 impl Units {
-    /// Those of a relation: components if first groups are to be disjoint, else units by ends. Where the relation leaves fewer
-    /// than `m` of these, no group can go on for ever, and every value is a unit.
+    /// Makes the units of a relation: components if first groups are to be disjoint, else units by ends. Where the
+    /// relation leaves fewer than `m` of these, no group can go on for ever, and every value is a unit.
     pub(super) fn new(relation: &mut Relation, m: usize, disjoint: bool) -> Self {
         if disjoint {
             let (unit_of, entries) = relation.components();

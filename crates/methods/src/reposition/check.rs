@@ -1,4 +1,4 @@
-//! What a snapshot must be when it leaves the window, whatever put it together.
+//! Conditions on a snapshot when it leaves the window, however it was put together.
 
 use super::stream::{Departed, Placed};
 use super::window::Value;
@@ -14,7 +14,7 @@ pub(super) struct Check {
     values: Vec<Published>,
 }
 
-/// What is published of a value.
+/// Published rows of a value.
 #[derive(Debug, Clone, Copy)]
 struct Published {
     /// The latest original time in all snapshots before.

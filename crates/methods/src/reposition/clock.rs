@@ -1,8 +1,8 @@
-//! Which snapshot a time belongs to, and when that begins.
+//! Clock that tells the snapshot of a time, and the beginning of a snapshot.
 
 use serde::{Deserialize, Serialize};
 
-/// How times are cut into snapshots. Snapshots are numbered so that the one with the epoch (or with 0) is number 0.
+/// Rule by which times are cut into snapshots. Snapshots are numbered so that the one with the epoch (or with 0) is number 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Clock {
@@ -10,7 +10,7 @@ pub enum Clock {
     Units(i64),
     /// So many months, of a column with so many units a day.
     Months {
-        /// That many.
+        /// Number of months.
         months: i64,
         /// Units of a day.
         day: i64,
@@ -26,7 +26,7 @@ impl Clock {
         }
     }
 
-    /// When a snapshot begins; `None` if that is out of range.
+    /// Returns the beginning of a snapshot; `None` if that is out of range.
     pub fn begin(self, snapshot: i64) -> Option<i64> {
         match self {
             Self::Units(units) => snapshot.checked_mul(units.max(1)),

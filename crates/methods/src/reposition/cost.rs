@@ -1,10 +1,10 @@
-//! What it costs to publish a record late, or never.
+//! Cost of publishing a record late, or never.
 
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 
-/// How the cost of publishing late grows with the distance.
+/// Growth of the cost of publishing late with the distance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum MoveCost {
@@ -31,7 +31,7 @@ impl MoveCost {
 pub(crate) struct Costs(Vec<f64>);
 
 impl Costs {
-    /// The costs of the distances `0, 1, ..`, one for each snapshot of the window.
+    /// Takes the costs of the distances `0, 1, ..`, one for each snapshot of the window.
     ///
     /// # Errors
     /// When they do not begin with zero, do not grow, or grow more slowly with the distance.

@@ -11,7 +11,7 @@ use super::window::{Value, mix};
 pub(super) struct Home {
     /// Value after value; those of a value are drawn from the back, in random order if not all of them are.
     records: Vec<Record>,
-    /// Where those of each value are, in the order of values.
+    /// Records of each value, in the order of values.
     values: Vec<OfValue>,
     left: usize,
 }
@@ -72,12 +72,12 @@ impl Home {
         Self { left: records.len(), records, values }
     }
 
-    /// How many records there are of each value, in the order of values.
+    /// Counts the records of each value, in the order of values.
     pub(super) fn counts(&self) -> Vec<(Value, u32)> {
         self.values.iter().map(|of| (of.value, (of.end - of.start) as u32)).collect()
     }
 
-    /// How many records were not drawn.
+    /// Counts the records that were not drawn.
     pub(super) fn left(&self) -> usize {
         self.left
     }
@@ -230,7 +230,7 @@ mod tests {
             }
         }
 
-        /// As if the whole lots were sorted, also where only their last bits differ.
+        /// The order is as if whole lots were sorted, also where only their last bits differ.
         #[test]
         fn an_order_by_whole_lots(
             priorities in prop::collection::vec((0_u64..4, any::<u64>()), 0..40),
@@ -291,7 +291,7 @@ mod tests {
         }
     }
 
-    /// What is mixed to a number.
+    /// Returns the number that is mixed to a number.
     fn unmixed(number: u64) -> u64 {
         // Inverses of odd factors by Newton's method, and of shifts by shifting on.
         let inverse =

@@ -12,7 +12,7 @@ use super::cost::Costs;
 pub(super) struct Homes(VecDeque<(i64, u32)>);
 
 impl Homes {
-    /// So many records of one time.
+    /// Makes so many records of one time.
     pub(super) fn of(time: i64, count: u32) -> Self {
         Self(VecDeque::from([(time, count)]))
     }
@@ -126,14 +126,14 @@ impl Line {
         }
     }
 
-    /// Where the slots between a time and the end of the window begin. The end itself is not between.
+    /// Returns the beginnings of the slots between a time and the end of the window. The end itself is not between.
     fn between(&self, home: i64, end: i64) -> impl DoubleEndedIterator<Item = usize> + use<> {
         let first = self.slots.partition_point(|slot| slot.time <= home);
         let last = self.slots.partition_point(|slot| slot.time < end);
         first..last
     }
 
-    /// How much more moving costs when the next candidate (the suppressed record of the latest time) is relayed to the end of the
+    /// Returns the price of relaying the next candidate (the suppressed record of the latest time) to the end of the
     /// window (`psi`, Equation 6). `None` if nothing is suppressed.
     pub(super) fn price(&self, end: i64, costs: &Costs) -> Option<f64> {
         let home = self.suppressed.latest()?;

@@ -55,7 +55,7 @@ pub use stream::{Departed, Pending, Placed, Record, Stream};
 /// Most snapshots in a window.
 const LONGEST: usize = 10_000;
 
-/// What to do with rows of snapshots that were closed.
+/// Treatment of rows of snapshots that were closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Late {
@@ -75,7 +75,7 @@ pub struct Reposition {
     pub l: usize,
     /// Snapshots that are held back: a record is published at most `window - 1` snapshots late.
     pub window: usize,
-    /// How the cost of publishing late grows.
+    /// Growth of the cost of publishing late.
     pub move_cost: MoveCost,
     /// The cost of one snapshot late.
     pub move_factor: Cost,
@@ -87,7 +87,7 @@ pub struct Reposition {
 
 impl Reposition {
     setters! {
-        /// How the cost of publishing late grows.
+        /// Sets the growth of the cost of publishing late.
         with_move_cost(move_cost: MoveCost);
         /// The cost of one snapshot late.
         with_move_factor(move_factor: Cost);
@@ -95,7 +95,7 @@ impl Reposition {
         with_suppress_cost(suppress_cost: Option<Cost>);
     }
 
-    /// The method with the default costs.
+    /// Makes the method with the default costs.
     ///
     /// # Errors
     /// When `l` or the window is too small, or the window too long.

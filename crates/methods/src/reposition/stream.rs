@@ -16,7 +16,7 @@ pub struct Record {
     pub value: Value,
     /// A secret random number, by which records are drawn.
     pub priority: u64,
-    /// What it is to the caller.
+    /// Number that the caller knows it by.
     pub row: u64,
 }
 
@@ -49,14 +49,14 @@ pub struct Pending {
     pub place: Option<i64>,
 }
 
-/// What became of all records so far.
+/// Numbers of all records so far by what became of them.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Totals {
     /// Records that arrived.
     pub(crate) arrived: usize,
     /// Records that were published.
     pub published: usize,
-    /// Those of them that are published late.
+    /// Records that are published late.
     pub moved: usize,
     /// By so many snapshots in all.
     pub distance: usize,
@@ -106,12 +106,12 @@ impl Stream {
         self.window.add_value(suppress_cost.unwrap_or(self.suppress_cost), tie);
     }
 
-    /// How many values are known.
+    /// Returns the number of known values.
     pub fn values(&self) -> usize {
         self.window.values()
     }
 
-    /// Time of the newest snapshot.
+    /// Returns the time of the newest snapshot.
     pub fn newest(&self) -> Option<i64> {
         self.newest
     }

@@ -265,7 +265,7 @@ fn note(rows: &mut Rows, departed: &Departed) -> Result<()> {
     Ok(())
 }
 
-/// Everything that a published stream promises, from the rows alone.
+/// Checks all promises of a published stream, from the rows alone.
 fn promised(params: &Reposition, rows: &Rows) {
     let mut snapshots: BTreeMap<i64, HashMap<Value, usize>> = BTreeMap::new();
     let mut order: BTreeMap<Value, Vec<(i64, i64)>> = BTreeMap::new();
@@ -408,7 +408,7 @@ proptest! {
     }
 }
 
-/// Which records of a value and a time move is by lot, also among rows that are alike.
+/// The records of a value and a time that move are drawn, also among rows that are alike.
 #[test]
 fn who_moves_is_by_lot() {
     let params = Reposition::try_new(2, 2).unwrap();

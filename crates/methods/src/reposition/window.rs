@@ -30,7 +30,7 @@ struct Snapshot {
     values: Vec<Value>,
 }
 
-/// What a snapshot is when it leaves the window.
+/// Snapshot that leaves the window.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Left {
     pub time: i64,
@@ -71,7 +71,7 @@ impl Window {
         }
     }
 
-    /// The next value's cost of suppression, and its random number.
+    /// Adds the next value's cost of suppression, and its random number.
     pub(super) fn add_value(&mut self, suppress_cost: f64, tie: u64) {
         self.values.push((suppress_cost, tie));
         self.lines.push(Line::default());
@@ -82,7 +82,7 @@ impl Window {
         self.values.len()
     }
 
-    /// Time of the first snapshot.
+    /// Returns the time of the first snapshot.
     pub(super) fn first(&self) -> Option<i64> {
         self.snapshots.front().map(|snapshot| snapshot.time)
     }
@@ -182,8 +182,8 @@ impl Window {
         }
     }
 
-    /// How many records of each value the initial solution keeps: the greatest number with which the rest is l-eligible. Dropping a record of
-    /// the most frequent value until it is comes to the same.
+    /// Returns the number of records of each value that the initial solution keeps: the greatest number with which the
+    /// rest is l-eligible. Dropping a record of the most frequent value until it is comes to the same.
     fn initial_level(&self, counts: &[(Value, u32)]) -> u32 {
         let mut sizes: Vec<u32> = counts.iter().map(|&(_, count)| count).collect();
         sizes.sort_unstable_by(|a, b| b.cmp(a));
@@ -233,7 +233,7 @@ impl Window {
         }
     }
 
-    /// LP-Reposition: relays what gains while the rest stays l-eligible.
+    /// Relays records that gain while the rest stays l-eligible (LP-Reposition).
     fn keep_level(&mut self, end: &mut Ending, candidates: &mut BinaryHeap<Candidate>) {
         let mut full = Vec::new();
         while let Some(best) = candidates.pop() {
@@ -255,7 +255,7 @@ impl Window {
         candidates.extend(full);
     }
 
-    /// LL-Reposition: relays just as many as the next level needs, if that gains. `false`, and nothing has changed, if not.
+    /// Relays just as many records as the next level needs, if that gains (LL-Reposition). `false`, and nothing has changed, if not.
     fn lift_level(&mut self, end: &mut Ending, candidates: &mut BinaryHeap<Candidate>) -> bool {
         let before = *end;
         let cap = end.level.max(end.total / self.l) + 1;
@@ -322,7 +322,7 @@ impl PartialEq for Candidate {
 
 impl Eq for Candidate {}
 
-/// Another random number from a random number (the finalizer of SplitMix64).
+/// Mixes a random number into another one (the finalizer of SplitMix64).
 pub(super) fn mix(number: u64) -> u64 {
     let mut z = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

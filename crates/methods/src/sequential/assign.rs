@@ -6,18 +6,18 @@ use super::measure::Measure;
 use crate::error::Result;
 use crate::microdata::Microdata;
 
-/// In place of somebody: nobody.
+/// Person number that stands for nobody.
 const NONE: u32 = u32::MAX;
 
-/// What matches parts.
+/// Matcher of parts.
 pub(super) struct Assigning<'a> {
     pub microdata: &'a Microdata,
     pub measure: &'a Measure,
 }
 
 impl Assigning<'_> {
-    /// For each row of a part the number of its person: the assignment with the least loss. `boxes` are those of the rows, and `codes` those of as
-    /// many people, one after the other.
+    /// Returns for each row of a part the number of its person: the assignment with the least loss. `boxes` are those
+    /// of the rows, and `codes` those of as many people, one after the other.
     ///
     /// # Errors
     /// An internal one when there is no assignment, which is a bug.
@@ -35,7 +35,7 @@ impl Assigning<'_> {
         Ok(chosen)
     }
 
-    /// What each of some people adds to the loss of each of as many rows.
+    /// Computes what each of some people adds to the loss of each of as many rows.
     fn costs(&self, boxes: &[[u32; 2]], codes: &[u32], rows: &[usize], people: &[usize]) -> Matrix {
         let d = self.microdata.quasi.len();
         let codes = |j: usize| people.iter().map(move |&person| codes[person * d + j]);

@@ -15,7 +15,7 @@ use crate::release::{Body, Form, Groups, Intervals, Release};
 use crate::rings::Rings;
 use crate::{Against, Method, Monitor, Needs, State};
 
-/// One release in which every row covers the people who carry its values in `l` worlds.
+/// Release in which every row covers the people who carry its values in `l` worlds.
 ///
 /// The paper has every row cover the `l - 1` before it in a cycle, so that the row of its own person is always an end of those that cover
 /// somebody; a reader who sees which people every row covers is then right for one of two, whatever `l` is. Here they are those of the same
@@ -26,7 +26,7 @@ use crate::{Against, Method, Monitor, Needs, State};
 pub struct NonSequential {
     /// People that every row covers, all with different sensitive values.
     pub l: usize,
-    /// How the table is cut into buckets.
+    /// Way to cut the table into buckets.
     pub cuts: Cuts,
 }
 
@@ -37,7 +37,7 @@ impl NonSequential {
     }
 
     setters! {
-        /// How the table is cut into buckets.
+        /// Sets the way to cut the table into buckets.
         with_cuts(cuts: Cuts);
     }
 }
@@ -81,7 +81,7 @@ impl Method for NonSequential {
         Against::Program
     }
 
-    /// Those of worlds, and the published values.
+    /// Adds up the bytes of worlds, and of the published values.
     fn working_bytes(&self, rows: usize, quasi: usize) -> usize {
         rows * (mondrian::leaves_with_worlds_bytes(quasi) + 32 + 8 * quasi) + mondrian::axes_bytes(rows, quasi)
     }
@@ -114,7 +114,7 @@ impl Method for NonSequential {
     }
 }
 
-/// Published values of the rows of the rings, one after the other: around everybody who carries the row's values in some world.
+/// Returns the published values of the rows of the rings, one after the other: around everybody who carries the row's values in some world.
 pub(super) fn cover(microdata: &Microdata, rings: &Rings) -> Vec<[u32; 2]> {
     let mut boxes = Vec::with_capacity(microdata.rows * microdata.quasi.len());
     for (ring, shifts) in rings.iter() {
@@ -132,7 +132,7 @@ pub(super) fn cover(microdata: &Microdata, rings: &Rings) -> Vec<[u32; 2]> {
     boxes
 }
 
-/// Everybody is covered by `l` rows with different sensitive values, their own among them, and in each of `l` worlds by one.
+/// Checks that `l` rows with different sensitive values cover everybody, their own among them, and in each of `l` worlds one.
 fn check(microdata: &Microdata, rings: &Rings, boxes: &[[u32; 2]]) -> Result<()> {
     let d = microdata.quasi.len();
     let mut place_of = vec![0; microdata.rows];

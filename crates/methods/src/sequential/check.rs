@@ -8,8 +8,8 @@ use crate::error::{Error, Result};
 use crate::microdata::{Attribute, Microdata};
 use crate::seen::Seen;
 
-/// For each world, every row is of one person, with the values that the person carries there and inside of what the row publishes; and
-/// everybody carries different sensitive values in all worlds.
+/// Checks every world. Each row is of one person, with the values that the person carries there and inside of what
+/// the row publishes; and everybody carries different sensitive values in all worlds.
 ///
 /// A row publishes the values of its person in the true world. They are compared themselves, and not by the classes that rows were matched by: what
 /// is wrong with these would be wrong here, too.
@@ -88,7 +88,7 @@ mod tests {
     }
 
     impl Released {
-        /// Of people in rings of three, with and without hierarchies, and a column that travels with the sensitive one.
+        /// Makes people in rings of three, with or without hierarchies, and a column that travels with the sensitive one.
         fn new(flat: bool) -> Self {
             let column = |of: fn(usize) -> usize| (0..ROWS).map(|row| Some(of(row) as i32)).collect();
             let people = People {
@@ -125,7 +125,7 @@ mod tests {
             Self { boxes: boxes.to_vec(), people, partners, microdata }
         }
 
-        /// What the check says after a change.
+        /// Returns the complaint of the check after a change.
         fn after(&self, change: impl FnOnce(&mut Self)) -> String {
             let microdata = Self::empty();
             let Self { partners, boxes, people, .. } = self;

@@ -10,7 +10,7 @@ use rayon::prelude::*;
 use super::matching::Given;
 use crate::microdata::room;
 
-/// One row of so many is where a walk begins.
+/// Rows per beginning of a walk.
 const ROWS: usize = 1 << 10;
 /// Walks that a thread makes at a time, a step of each in turn.
 const AT_ONCE: usize = 16;
@@ -33,7 +33,7 @@ impl WalkOf {
     }
 }
 
-/// What the rows of a walk lose less the other way, and where it ends: at the first row of the next walk.
+/// Savings of a walk's rows the other way, and its end: the first row of the next walk.
 #[derive(Clone, Copy)]
 struct Walked {
     saved: f64,
@@ -105,7 +105,7 @@ fn side_by_side(first: u32, starts: &[u32], steps: &Steps, walk_of: &WalkOf) -> 
     walked
 }
 
-/// Whether the cycle of each walk loses less the other way. `walk_of` tells the walk that begins at a row.
+/// Returns true for each walk whose cycle loses less the other way. `walk_of` tells the walk that begins at a row.
 fn whole_cycles(walked: &[Walked], walk_of: impl Fn(u32) -> u32) -> Vec<bool> {
     let mut is_better = vec![None; walked.len()];
     let mut cycle = Vec::new();

@@ -18,7 +18,7 @@ const LANES: usize = 8;
 /// Whole numbers from here on have gaps.
 const EXACT: f32 = (1 << 24) as f32;
 
-/// In place of a row or column: none.
+/// Row or column number that stands for none.
 const NONE: u32 = u32::MAX;
 
 /// A square matrix of costs. Rows end in costs of columns that are not there.
@@ -28,7 +28,7 @@ pub(super) struct Matrix {
 }
 
 impl Matrix {
-    /// No costs between `n` rows and columns.
+    /// Makes a matrix without costs between `n` rows and columns.
     pub(super) fn new(n: usize) -> Self {
         let width = n.next_multiple_of(LANES);
         let mut costs = vec![0.0; n * width];
@@ -36,7 +36,7 @@ impl Matrix {
         Self { n, costs }
     }
 
-    /// The costs of a row, to be added to.
+    /// Returns the costs of a row, to be added to.
     pub(super) fn row_mut(&mut self, row: usize) -> &mut [f32] {
         let width = self.width();
         &mut self.costs[row * width..][..self.n]
@@ -63,7 +63,7 @@ impl Matrix {
     }
 }
 
-/// For each row the column of an assignment with the least sum.
+/// Returns for each row the column of an assignment with the least sum.
 ///
 /// # Errors
 /// An internal one when a row has no finite costs.
@@ -87,7 +87,7 @@ pub(super) fn least(matrix: &Matrix) -> Result<Vec<u32>> {
 /// Some rows have columns, which no others would serve better.
 struct Assignment<'a> {
     matrix: &'a Matrix,
-    /// What is taken off the costs of each column.
+    /// Prices that are taken off the costs of each column.
     prices: Vec<f32>,
     row_of: Vec<u32>,
     column_of: Vec<u32>,
@@ -244,7 +244,7 @@ impl<'a> Assignment<'a> {
 struct Search {
     /// Of columns that are not reached, from the row that the search began with; infinite for others.
     distances: Vec<f32>,
-    /// What is taken off the costs of columns; for those that were reached, so little that they cost infinitely much.
+    /// Prices that are taken off the costs of columns; for those that were reached, so little that they cost infinitely much.
     prices: Vec<f32>,
     /// Columns and their distances, in the order in which they were reached.
     reached: Vec<(u32, f32)>,
@@ -338,7 +338,7 @@ mod tests {
         matrix
     }
 
-    /// Against another implementation, of another algorithm, in whole numbers.
+    /// Compares with another implementation, of another algorithm, in whole numbers.
     fn compare(n: usize, costs: &[f32]) {
         let columns = least(&matrix(n, costs)).unwrap();
         let mut sorted = columns.clone();

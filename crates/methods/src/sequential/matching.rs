@@ -1,4 +1,4 @@
-//! One release: rows that are consistent with every world (Algorithm 2).
+//! Release of rows that are consistent with every world (Algorithm 2).
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -60,7 +60,7 @@ pub(super) fn carried(partners: &[u32], width: usize, world: usize, person: u32)
     }
 }
 
-/// What a release is made of.
+/// Input of a release.
 pub(super) struct Matching<'a> {
     pub microdata: &'a Microdata,
     /// `width` rows for every row of the microdata.
@@ -72,11 +72,11 @@ pub(super) struct Matching<'a> {
     pub monitor: &'a Monitor,
 }
 
-/// What a release has begun with.
+/// Beginning of a release.
 struct Begun<'a> {
     /// The class of everybody's own values.
     of_row: &'a [u32],
-    /// Whose values each row of the release has.
+    /// People whose values each row of the release has.
     donors: &'a [u32],
     /// The rows of each class.
     rows: &'a [&'a [u32]],
@@ -87,7 +87,7 @@ struct Begun<'a> {
 pub(super) struct Given {
     /// Of each row.
     pub people: Vec<u32>,
-    /// What each row loses with that person in it.
+    /// Losses of each row with that person in it.
     pub losses: Vec<f32>,
 }
 
@@ -114,7 +114,7 @@ impl LotsOfClasses {
 }
 
 impl Giving {
-    /// From people whom rows are given to begin with.
+    /// Begins with people whom rows are given.
     fn new(Given { people, losses }: Given) -> Self {
         // In their place.
         let people = people.into_iter().map(AtomicU32::new).collect();
@@ -261,7 +261,7 @@ impl Matching<'_> {
         })
     }
 
-    /// For each row the person who carries the values of its donor in a world: what the baseline would do.
+    /// Gives each row the person who carries the values of its donor in a world, as the baseline would do.
     fn linked(&self, matched: &Matched, donors: &[u32], world: usize) -> Given {
         let carrier: Vec<AtomicU32> = room(self.microdata.rows);
         (0..self.microdata.rows as u32).into_par_iter().with_min_len(1024).for_each(|person| {
@@ -336,8 +336,8 @@ impl Matching<'_> {
         losses
     }
 
-    /// What these losses of each class are more than those of the rows alone, of rows that lose more: by entropies some lose less when they are
-    /// widened, and that is nobody's to choose.
+    /// Returns for each class the losses beyond those of the rows alone, of rows that lose more. By entropies some lose
+    /// less when they are widened, and that is nobody's to choose.
     fn added(&self, boxes: &Intervals, losses: &[f32], rows: &[&[u32]]) -> Vec<f64> {
         let d = self.microdata.quasi.len();
         let more =

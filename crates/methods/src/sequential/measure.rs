@@ -1,4 +1,4 @@
-//! What a generalized value loses.
+//! Loss of a generalized value.
 
 use std::sync::Arc;
 
@@ -103,7 +103,7 @@ impl Measure {
         }
     }
 
-    /// How wide an interval is, 0 to 1, whatever the loss.
+    /// Returns the width of an interval, 0 to 1, whatever the loss.
     pub(super) fn width(&self, j: usize, lo: f32, hi: f32) -> f32 {
         (hi - lo) / (self.scales[j].values.max(2) - 1) as f32
     }

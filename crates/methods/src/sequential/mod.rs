@@ -113,12 +113,12 @@ pub struct Sequential {
     pub p: usize,
     /// The loss to minimize.
     pub loss: Loss,
-    /// How new people are cut into buckets.
+    /// Way to cut new people into buckets.
     pub cuts: Cuts,
 }
 
 impl SequentialRelease {
-    /// A release by parts of at most `p` rows (100 is the paper's), of everybody who has worlds.
+    /// Makes releases by parts of at most `p` rows (100 is the paper's), of everybody who has worlds.
     pub fn new(p: usize) -> Self {
         Self { p, loss: Loss::default() }
     }
@@ -128,9 +128,9 @@ impl SequentialRelease {
         with_loss(loss: Loss);
     }
 
-    /// For each row its box and a person beside those of its class, its class and its person in each world, and where it and a person lie while they
-    /// are cut, twice; and the losses of the parts that are matched at a time. `worlds` is how many there are. What boxes take is asked for when it
-    /// is known how many values there are.
+    /// Adds up for each row its box and a person beside those of its class, its class and its person in each world, and
+    /// twice the places of it and a person while they are cut; and the losses of the parts that are matched at a time.
+    /// `worlds` is how many there are. What boxes take is asked for when it is known how many values there are.
     fn bytes(&self, rows: usize, quasi: usize, worlds: usize) -> usize {
         let at_a_time = self.p.min(rows).pow(2) * 2 * size_of::<f64>() * rayon::current_num_threads();
         rows * (12 * quasi + 4 * parts::item_bytes(quasi) + 8 * worlds + 80) + at_a_time
@@ -157,7 +157,7 @@ impl SequentialRelease {
         Ok(())
     }
 
-    /// A release in these worlds: of every row `width` partners.
+    /// Makes a release in these worlds: of every row `width` partners.
     fn release(
         &self,
         microdata: Microdata,
@@ -197,7 +197,7 @@ impl SequentialRelease {
 }
 
 impl Sequential {
-    /// `l` worlds for everybody, and releases by parts of 100 rows.
+    /// Makes `l` worlds for everybody, and releases by parts of 100 rows.
     pub fn new(l: usize) -> Self {
         let (loss, cuts) = (Loss::default(), Cuts::default());
         Self { l, p: PART, loss, cuts }
@@ -208,7 +208,7 @@ impl Sequential {
         with_p(p: usize);
         /// The loss to minimize.
         with_loss(loss: Loss);
-        /// How new people are cut into buckets.
+        /// Sets the way to cut new people into buckets.
         with_cuts(cuts: Cuts);
     }
 
@@ -349,7 +349,7 @@ impl Method for Sequential {
         Foreseen::Nothing
     }
 
-    /// Each batch of people is diverse by itself, and so are whole rings. That a release is consistent
+    /// Promises that each batch of people is diverse by itself, and so are whole rings. That a release is consistent
     /// with all worlds cannot be told without the people's quasi-identifiers, which nobody keeps.
     fn promises(&self) -> Option<Promises> {
         Some(Promises { whole: Some(self.l), memory: Remembered::Worlds(self.l), ..Promises::default() })

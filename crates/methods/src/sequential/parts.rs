@@ -24,7 +24,7 @@ pub(super) struct Parts {
     lengths: Vec<usize>,
 }
 
-/// How classes are cut.
+/// Way to cut classes.
 pub(super) struct Cutting<'a> {
     pub microdata: &'a Microdata,
     pub measure: &'a Measure,
@@ -36,13 +36,13 @@ pub(super) struct Cutting<'a> {
 const LARGE: usize = 1 << 14;
 
 impl Near {
-    /// Copies. `boxes` are those of all released rows.
+    /// Copies the boxes of rows and the codes of people. `boxes` are those of all released rows.
     pub(super) fn new(microdata: &Microdata, boxes: &Intervals, rows: &[u32], people: &[u32]) -> Self {
         let d = microdata.quasi.len();
         Self { d, boxes: boxes.copied(rows), codes: microdata.quasi_codes.copied(people) }
     }
 
-    /// Both ends of the intervals of some rows, row after row.
+    /// Returns both ends of the intervals of some rows, row after row.
     pub(super) fn boxes_of(&self, rows: &[u32]) -> Vec<u32> {
         copied_rows(&self.boxes, 2 * self.d, rows)
     }
@@ -128,7 +128,7 @@ impl Cutting<'_> {
         in_width!(near.d, in_order_of(self, near, of_class, (&rows, &people)))
     }
 
-    /// How many of the last bits of a place give way, so that it fits into two bytes.
+    /// Returns the number of last bits of a place that give way, so that it fits into two bytes.
     fn spare_bits(&self, j: usize) -> u32 {
         let greatest = 2 * self.microdata.quasi[j].domain.len().saturating_sub(1) as u64;
         (u64::BITS - greatest.leading_zeros()).saturating_sub(u16::BITS)
@@ -162,7 +162,7 @@ impl Cutting<'_> {
         lengths
     }
 
-    /// As many rows as whole parts need.
+    /// Returns as many rows as whole parts need.
     fn middle(&self, n: usize) -> usize {
         let pieces = n.div_ceil(self.most);
         n * (pieces / 2) / pieces
@@ -182,7 +182,7 @@ impl Cutting<'_> {
     }
 }
 
-/// Rows and people of a class, by numbers, in the order of parts.
+/// Returns the rows and people of a class, by numbers, in the order of parts.
 fn in_order_of<const W: usize>(
     cutting: &Cutting<'_>,
     near: &Near,
@@ -232,7 +232,7 @@ impl<'a, const W: usize> Piece<'a, W> {
         (Piece { items, room }, Piece { items: more, room: more_room })
     }
 
-    /// Where they lie on an axis.
+    /// Returns the places on an axis.
     fn on(&self, j: usize) -> impl ExactSizeIterator<Item = u32> + Clone {
         self.items.iter().map(move |item| item.on(j))
     }
@@ -272,7 +272,7 @@ enum Ranks {
     Sorted(Vec<u32>),
 }
 
-/// What lies at a rank, how many lie below, and how many up to there.
+/// Place at a rank, number of places below, and number up to there.
 struct Rank {
     place: u32,
     below: usize,
@@ -280,7 +280,7 @@ struct Rank {
 }
 
 impl Ranks {
-    /// Of places between two ends, both included.
+    /// Counts places between two ends, both included.
     fn new(places: impl ExactSizeIterator<Item = u32>, [first, last]: [u32; 2]) -> Self {
         let width = (last - first) as usize + 1;
         if width > 4 * places.len() {
@@ -305,7 +305,7 @@ impl Ranks {
         }
     }
 
-    /// `rank` is below the number of places.
+    /// Returns the place at a rank, which is below the number of places.
     fn at(&self, rank: usize) -> Rank {
         match self {
             Self::Counted { first, upto } => {

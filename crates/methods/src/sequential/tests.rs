@@ -79,7 +79,7 @@ impl People {
         (RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays).unwrap(), roles)
     }
 
-    /// Those and these.
+    /// Joins these people with those that come after.
     fn and(&self, more: &Self) -> Self {
         assert_eq!(self.first + self.len() as i64, more.first);
         let joined = |a: &Vec<Option<i32>>, b: &Vec<Option<i32>>| a.iter().chain(b).copied().collect();
@@ -132,7 +132,7 @@ pub(super) fn encoded(people: &People, flat: bool) -> Microdata {
     builder(people, &people.all(), None, flat).unwrap().1.finish([1, 2]).unwrap().0
 }
 
-/// Hierarchies of quasi-identifiers with these values, in which every value has but the root above it.
+/// Appends hierarchies of quasi-identifiers with these values, in which every value has but the root above it.
 pub(super) fn append_flat(
     builder: &mut SnapshotBuilder,
     leaves: impl Iterator<Item = (usize, BTreeSet<i32>)>,
@@ -146,7 +146,7 @@ pub(super) fn append_flat(
     builder.microdata.append_hierarchies(&RecordBatch::try_from_iter(names.map(|(c, name)| (name, column(c)))).unwrap())
 }
 
-/// With hierarchies in which every value has but the root above it if `flat`.
+/// Makes a builder, with hierarchies of but a root above every value if `flat`.
 pub(super) fn builder(
     people: &People,
     columns: &Columns,
@@ -194,13 +194,13 @@ fn outside_rings(people: &People, partners: &BTreeMap<i64, Vec<i64>>) -> usize {
     people_outside_rings(&partners, &values)
 }
 
-/// NULL lies below all values.
+/// Returns the ends of intervals; NULL lies below all values.
 fn ends(of: &StructArray, name: &str) -> Vec<i64> {
     let end = of.column_by_name(name).unwrap().as_primitive::<Int32Type>();
     end.iter().map(|value| value.map_or(i64::MIN, i64::from)).collect()
 }
 
-/// What travels, as a number.
+/// Returns the values that travel, as a number.
 fn number(sensitive: Option<i32>, other: &[i32]) -> u64 {
     let value = |sum: u64, value: i32| sum * 1000 + value as u64 + 1;
     other.iter().fold(sensitive.map_or(0, |value| value as u64 + 1), |sum, &next| value(sum, next))
@@ -240,7 +240,7 @@ fn world(people: &People, columns: &Columns, carried: impl Fn(i64) -> i64) -> Wo
     world
 }
 
-/// Released values that are no single values.
+/// Counts the released values that are no single values.
 fn generalized(release: &ReleasedRows) -> usize {
     release.boxes.iter().filter(|[lo, hi]| lo != hi).count()
 }
@@ -273,7 +273,7 @@ fn diversity(people: &People) -> usize {
     people.len() / counts.values().max().copied().unwrap_or(1)
 }
 
-/// Of each class, as many rows can stay as they are as all worlds have people with the same quasi-identifiers in it.
+/// Counts the fewest generalized rows. Of each class, as many rows can stay as they are as all worlds have people with the same quasi-identifiers in it.
 fn least_generalized(worlds: &[World], quasi: usize) -> usize {
     let counts = |world: &World| {
         let mut counts: BTreeMap<(u64, Vec<i64>), usize> = BTreeMap::new();
@@ -371,7 +371,7 @@ proptest! {
         prop_assert_eq!(&before, &run(&release_of(7, Loss::Lm), &people, &columns, Some(&turned), false, seed).unwrap());
     }
 
-    /// Whoever leaves is missed.
+    /// Everybody who leaves is missed.
     #[test]
     fn people_who_leave(people in people(20..60), columns in columns(), left in 1_usize..10, seed in any::<u64>()) {
         prop_assume!(diversity(&people) >= 3);

@@ -27,18 +27,18 @@ const PIECE: usize = 1 << 10;
 pub struct Worlds {
     /// Number of worlds, the true one included: of different sensitive values for everybody.
     pub l: usize,
-    /// How the table is cut into buckets.
+    /// Way to cut the table into buckets.
     pub cuts: Cuts,
 }
 
 impl Worlds {
-    /// `l` worlds for everybody.
+    /// Makes `l` worlds for everybody.
     pub fn new(l: usize) -> Self {
         Self { l, cuts: Cuts::default() }
     }
 
     setters! {
-        /// How the table is cut into buckets.
+        /// Sets the way to cut the table into buckets.
         with_cuts(cuts: Cuts);
     }
 
@@ -165,8 +165,8 @@ impl Method for Worlds {
         Against::Program
     }
 
-    /// For each row its positions, twice while a bucket is cut, its ring and partners, and a copy of its codes where some rows have
-    /// worlds already.
+    /// Adds up for each row its positions, twice while a bucket is cut, its ring and partners, and a copy of its codes
+    /// where some rows have worlds already.
     fn working_bytes(&self, rows: usize, quasi: usize) -> usize {
         rows * (mondrian::leaves_with_worlds_bytes(quasi) + 32 + 8 * self.l + 4 * quasi)
             + mondrian::axes_bytes(rows, quasi)
@@ -218,7 +218,8 @@ pub(super) fn rings(
     }
 }
 
-/// Everybody has `l` different sensitive values over the worlds, and every world is the table with people's values dealt anew. `codes` are these values.
+/// Checks that everybody has `l` different sensitive values over the worlds, and that every world is the table with people's values dealt anew. `codes` are
+/// these values.
 fn check<C: Code>(codes: &[C], partners: &[u32], l: usize) -> Result<()> {
     let k = l - 1;
     if partners.len() != codes.len() * k {

@@ -1,11 +1,11 @@
-//! How many steps of a law of changes lie between two releases.
+//! Number of steps of a law of changes between two releases.
 
 use crate::error::{Error, Result, thousands};
 
 /// Steps of the law that somebody can have missed.
 pub const MOST_STEPS: u32 = 10_000;
 
-/// How often values could change between releases.
+/// Numbers of times that values could change between releases.
 pub(super) struct Calendar<'a> {
     /// The number of the release that is made, or the period that it is of.
     now: u64,
@@ -14,7 +14,7 @@ pub(super) struct Calendar<'a> {
 }
 
 impl<'a> Calendar<'a> {
-    /// `number` is that of the release that is made; where it is not known, it follows the last one of `releases`. `None` if there are none.
+    /// Reads the steps; `number` is that of the release that is made, or follows the last one of `releases`. `None` if there are none.
     ///
     /// # Errors
     /// When it is not known, and the releases are not numbered 1, 2, 3 and so on: then nobody knows how often values could change.
@@ -42,7 +42,7 @@ impl<'a> Calendar<'a> {
         }
     }
 
-    /// How many steps of the law there are from a release to this one.
+    /// Returns the number of steps of the law from a release to this one.
     pub(super) fn steps(&self, release: i64) -> Result<u32> {
         let then = match (self.periods, usize::try_from(release)) {
             (None, _) => u64::try_from(release).ok().filter(|then| *then < self.now),

@@ -32,12 +32,12 @@ pub const SHOWN: &str = "shown_places";
 pub struct Dealt {
     /// Rows, ring after ring, each in its order.
     rows: Vec<u32>,
-    /// Where each ring ends.
+    /// End of each ring.
     ends: Vec<u32>,
     /// For each of these rows and each quasi-identifier, the place in the ring of whom it shows.
     shown: Vec<u32>,
     quasi: usize,
-    /// Which rows are in these rings; empty if none is.
+    /// True for rows that are in these rings; empty if none is.
     known: Vec<bool>,
     /// Rows of people who have left.
     pub ghosts: usize,
@@ -135,7 +135,7 @@ impl DealtReader {
         self.identifiers.size() + kept + needed
     }
 
-    /// What it says, ring by ring. `key` orders identifiers.
+    /// Finishes the memory, ring by ring. `key` orders identifiers.
     ///
     /// # Errors
     /// When somebody has two entries or none, or a ring is not whole.
@@ -167,7 +167,7 @@ impl DealtReader {
     }
 }
 
-/// What is remembered.
+/// Memory of rings.
 pub(super) struct Memory {
     known: Identifiers,
     /// Entries, ring after ring, each in its order.
@@ -175,7 +175,7 @@ pub(super) struct Memory {
     ends: Vec<u32>,
     /// Provisional code of each entry's sensitive value.
     values: Vec<u32>,
-    /// What each entry shows.
+    /// Person that each entry shows.
     shown: Vec<u32>,
     quasi: usize,
 }
@@ -233,7 +233,7 @@ impl Memory {
         Ok(count)
     }
 
-    /// What is remembered of the rows of microdata, of which so many are of people who have left.
+    /// Finds the rings of the rows of microdata, of which so many are of people who have left.
     ///
     /// # Errors
     /// When there are no identifiers, or somebody of a ring has no row.
@@ -285,7 +285,7 @@ pub(super) fn members(published: &Published, known: &Dealt) -> Vec<u32> {
     published.members(|row| !known.is_known(row))
 }
 
-/// Their entries.
+/// Returns the entries of some members.
 ///
 /// # Errors
 /// When nothing was dealt, or Arrow fails to gather values.

@@ -1,4 +1,4 @@
-//! Whose the entries of a ledger are.
+//! People whom the entries of a ledger are of.
 
 use crate::error::Result;
 use crate::microdata::{Among, HashKey, IdentifierBuilder, Identifiers};
@@ -10,7 +10,7 @@ pub(super) struct Entries {
     among: Among,
     /// Entries of people who have several, be they in the microdata or not; one of these people after the other.
     several: Vec<u32>,
-    /// Where those of each of them end.
+    /// End of the entries of each of them.
     ends: Vec<usize>,
 }
 
@@ -40,7 +40,7 @@ impl Entries {
         Ok(Self { among, several, ends })
     }
 
-    /// How many rows the microdata has.
+    /// Returns the number of rows of the microdata.
     pub(super) fn rows(&self) -> usize {
         self.among.first.len()
     }

@@ -57,7 +57,7 @@ impl Memory {
         Ok(ghosts.len())
     }
 
-    /// Where everybody's row has arrived, of those who are there.
+    /// Finds the place at which the row of each present person has arrived.
     fn present(&self, microdata: &MicrodataBuilder, key: HashKey) -> Result<Vec<u32>> {
         let rows = microdata.people(key)?;
         let mut present = vec![NONE; self.persons.people];
@@ -69,7 +69,7 @@ impl Memory {
         Ok(present)
     }
 
-    /// Everybody with all those whose values they carry in some world, or who carry theirs, and so on.
+    /// Returns the rings: everybody with all whose values they carry in some world, or who carry theirs, and so on.
     fn rings(&self) -> Vec<Vec<u32>> {
         let mut rings = Vec::new();
         let mut seen = vec![false; self.persons.people];
@@ -102,7 +102,7 @@ impl Memory {
         UInt32Array::from_iter_values(people.iter().map(|&person| first[person as usize]))
     }
 
-    /// For each column the entries that have the values of some people.
+    /// Returns for each column the entries that have the values of some people.
     ///
     /// # Errors
     /// When there is none.
@@ -135,7 +135,7 @@ impl Memory {
     }
 }
 
-/// What lots are drawn from: the secret of the release.
+/// Returns the secret of the release that lots are drawn from.
 fn lot(key: HashKey) -> [u8; 32] {
     let mut seed = [0x67; 32];
     for (bytes, part) in seed.chunks_exact_mut(8).zip(key) {

@@ -60,7 +60,7 @@ pub fn ledger_schema(kind: Option<StateKind>, layout: &Layout) -> Result<SchemaR
     }
 }
 
-/// What kind of state a method's releases leave.
+/// Kind of state that a method's releases leave.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -84,7 +84,7 @@ pub enum StateKind {
     ValuedWorlds,
 }
 
-/// What others than the method have to know of a kind of state.
+/// Facts about a kind of state that others than the method need.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[doc(hidden)]
 pub struct Facts {
@@ -92,7 +92,7 @@ pub struct Facts {
     pub signatures: bool,
     /// They show beside them the label of everybody's own value, for signatures change.
     pub labels: bool,
-    /// Whether private releases that are passed by hand have numbers.
+    /// Presence of numbers in private releases that are passed by hand.
     pub numbers: Numbers,
     /// Values are sealed: of each column that travels, every value has a hash while that is done.
     pub sealed: bool,
@@ -100,7 +100,7 @@ pub struct Facts {
     pub counted: bool,
 }
 
-/// Whether earlier releases have numbers.
+/// Presence of numbers in earlier releases.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[doc(hidden)]
 pub enum Numbers {
@@ -149,7 +149,7 @@ impl StateKind {
         Ok(Arc::new(Schema::new(fields)))
     }
 
-    /// Those columns that the next release needs, in the order in which [`SnapshotBuilder::append_previous`] takes them.
+    /// Returns the columns that the next release needs, in the order in which [`SnapshotBuilder::append_previous`] takes them.
     ///
     /// # Errors
     /// As for [`ledger_schema`].
@@ -205,7 +205,7 @@ impl StateKind {
     }
 }
 
-/// What earlier releases say about the rows of microdata, for a method.
+/// State of earlier releases about the rows of microdata, for a method.
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub enum State {
@@ -310,7 +310,7 @@ impl State {
         matches!(self, Self::Dealt(dealt) if !dealt.is_empty())
     }
 
-    /// What it says about some of the rows. Worlds and rings are of the whole: of a part there are none.
+    /// Returns the state of some of the rows. Worlds and rings are of the whole: of a part there are none.
     pub(super) fn part(&self, rows: &[u32]) -> Self {
         match self {
             Self::Nothing => Self::Nothing,
@@ -352,7 +352,7 @@ impl StateReader {
         }
     }
 
-    /// `number` is that of the release that is made, where it is known; `periods` are those of earlier releases and of this one.
+    /// Finishes the state. `number` is that of the release that is made, where it is known; `periods` are those of earlier releases and of this one.
     fn finish(
         self,
         columns: &EncodedColumns<'_>,

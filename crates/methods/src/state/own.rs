@@ -113,7 +113,7 @@ impl OwnValues {
         }
     }
 
-    /// The same of the rows from `first` on, which arrived at these places.
+    /// Finds changes of the rows from `first` on, which arrived at these places.
     fn changed_in(
         &self,
         first: usize,

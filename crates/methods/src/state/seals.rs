@@ -1,5 +1,5 @@
-//! What entries of the memory of worlds have sealed. They have the names of a few lists of columns, so that these are kept once, and of an entry its
-//! salt and its commitments.
+//! Sealed columns of entries of the memory of worlds. They have the names of a few lists of columns, so that these
+//! are kept once, and of an entry its salt and its commitments.
 
 use std::ops::Range;
 
@@ -20,7 +20,7 @@ pub(super) struct Seals {
     kind_of: Codes,
     /// Salt and commitments of one entry after the other, piece by piece: what was appended is not copied again.
     pieces: Vec<Vec<i64>>,
-    /// How many there are.
+    /// Number of entries.
     items: usize,
 }
 
@@ -39,7 +39,7 @@ struct Seal {
     has: Has,
 }
 
-/// What an entry says of a column.
+/// Presence of a column in an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Has {
     /// A commitment.
@@ -143,7 +143,7 @@ impl Seals {
         self.kinds.iter().flat_map(|kind| &kind.seals).map(|seal| seal.name).collect()
     }
 
-    /// Those of each entry.
+    /// Returns the names of each entry.
     pub(super) fn names_of_each(&self) -> impl Iterator<Item = impl Iterator<Item = i64> + '_> {
         self.kind_of.iter().map(|kind| self.kinds[kind as usize].seals.iter().map(|seal| seal.name))
     }

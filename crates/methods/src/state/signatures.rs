@@ -17,8 +17,8 @@ use crate::error::{Error, Result, thousands};
 use crate::microdata::{Codes, ColumnEncoder, EncodedColumns, IdentifierBuilder};
 use crate::release::{LABEL, Published, SIGNATURE, signature_type};
 
-/// What earlier releases say about the rows of microdata: the signature (codes of the sensitive attribute, each once) of everybody
-/// who was published before.
+/// Signatures by earlier releases of the rows of microdata: codes of the sensitive attribute, each once, of
+/// everybody who was published before.
 ///
 /// Signatures are ascending, or, where people have labels, in the order of the labels: of everybody with that signature, who
 /// has label `j` had the value at place `j`. Their numbers follow the order of the signatures themselves, so they do not
@@ -29,12 +29,12 @@ pub struct Signatures {
     number_of: OfRows,
     /// Label of each row that was published, from 0; empty if nobody has any.
     label_of: OfRows,
-    /// How many steps of the law ago each row was published last, where that is known; else empty.
+    /// Steps of the law since each row was published last, where that is known; else empty.
     steps_of: OfRows,
     all: Arc<[Box<[u32]>]>,
-    /// How many people of the first release have each; empty if that was not asked for, or nobody was ever published.
+    /// Number of people of the first release with each signature; empty if that was not asked for, or nobody was ever published.
     first: Arc<[usize]>,
-    /// Which rows have another value than they were published with, where that must not be; empty if none has.
+    /// True for rows that have another value than they were published with, where that must not be; empty if none has.
     changed: Vec<bool>,
     /// People who were published in this period with another value than they have now, and are again.
     pub(super) held: usize,
@@ -64,7 +64,7 @@ impl OfRows {
     }
 }
 
-/// Why it is not known how long ago people were published.
+/// Reason why the time since people were published is not known.
 const UNDATED: &str = "`previous` does not say which release its rows are from (column release), which tells how often a value could change \
     since; number the releases one after the other";
 
@@ -92,14 +92,14 @@ impl Signatures {
         self.label_of.of(row)
     }
 
-    /// How many steps of the law ago a row was published last: 1 if it was in the last release and each of these is a step, 0 in one of the same period.
-    /// `None` if it never was, or that is not known.
+    /// Returns the steps of the law since a row was published last: 1 if it was in the last release and each of these
+    /// is a step, 0 in one of the same period. `None` if it never was, or that is not known.
     #[inline]
     pub fn steps_of(&self, row: usize) -> Option<u32> {
         self.steps_of.of(row)
     }
 
-    /// What is known of some of the rows.
+    /// Returns the signatures of some of the rows.
     pub(super) fn part(&self, rows: &[u32]) -> Self {
         Self {
             number_of: self.number_of.part(rows),
@@ -125,7 +125,7 @@ impl Signatures {
         self.changed.get(row).copied().unwrap_or(false)
     }
 
-    /// How many people of the first release have each signature, those who are not in the microdata included.
+    /// Returns the number of people of the first release with each signature, those who are not in the microdata included.
     pub fn first(&self) -> &[usize] {
         &self.first
     }
@@ -134,7 +134,7 @@ impl Signatures {
 /// Lists of signatures that are remembered as they came, at most.
 const LISTS: usize = 1 << 20;
 
-/// What earlier releases say beside everybody's signature.
+/// Data of earlier releases beside everybody's signature.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Says {
     /// Everybody's own value.
@@ -155,7 +155,7 @@ pub(super) struct SignaturesReader {
     signature_of: Codes,
     /// Label of each entry, from 0; empty if there are none.
     label_of: Codes,
-    /// Which release each entry is from; empty if that is not known.
+    /// Release of each entry; empty if that is not known.
     releases: Vec<i64>,
     /// Everybody's own value, where it must stay.
     own: OwnValues,
@@ -169,7 +169,7 @@ pub(super) struct SignaturesReader {
     codes: Vec<u32>,
 }
 
-/// What is known of a signature that was read.
+/// Known signature by its numbers.
 #[derive(Debug, Clone, Copy)]
 struct Known {
     number: u32,
@@ -184,7 +184,7 @@ struct Bytes {
 }
 
 impl Bytes {
-    /// Those of an array without NULLs, if its values are nothing but bytes.
+    /// Returns the bytes of an array without NULLs, if its values are nothing but bytes.
     fn of(values: &dyn Array) -> Option<Self> {
         let width = values.data_type().primitive_width()?;
         let data = values.to_data();
@@ -324,7 +324,7 @@ impl SignaturesReader {
         self.identifiers.append(&ids)
     }
 
-    /// What is known of a list of values, whose order counts or does not. Lists whose order does not are remembered, if that is asked for.
+    /// Looks up a list of values, whose order counts or does not. Lists whose order does not are remembered, if that is asked for.
     fn known(&mut self, set: &[u32], ordered: bool, remember: bool) -> Known {
         let known = if ordered { self.sets.get(set) } else { self.lists.get(set) };
         match known {
@@ -536,7 +536,7 @@ pub(super) fn members(published: &Published, known: &Signatures, change: bool) -
     }
 }
 
-/// Their entries.
+/// Returns the entries of some members.
 ///
 /// # Errors
 /// When Arrow fails to gather values.

@@ -1,4 +1,4 @@
-//! What is remembered, whatever it is.
+//! Tests of memories of all kinds.
 
 use std::sync::Arc;
 

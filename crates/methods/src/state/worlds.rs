@@ -36,14 +36,14 @@ pub(super) const NONE: u32 = u32::MAX;
 /// Entries, or rows, that are looked at on one core.
 const PIECE: usize = 1 << 10;
 
-/// Whose values the rows of microdata carry in the worlds that were made for them.
+/// Partners whose values the rows of microdata carry in the worlds that were made for them.
 #[derive(Debug, Clone, Default)]
 pub struct Partners {
     /// Rows of the partners, row after row of the microdata; `NONE` for people without worlds.
     of: Vec<u32>,
     /// Partners of everybody, `l - 1`; 0 if nobody has any.
     width: usize,
-    /// Whether all values of a row that travel are sealed.
+    /// True for rows all of whose values that travel are sealed.
     sealed: Vec<bool>,
     /// People with worlds who are not in the microdata.
     pub missing: usize,
@@ -54,7 +54,7 @@ pub struct Partners {
 }
 
 impl Partners {
-    /// How many partners everybody has who has any; 0 if nobody has.
+    /// Returns the number of partners of everybody who has any; 0 if nobody has.
     pub fn width(&self) -> usize {
         self.width
     }
@@ -94,11 +94,11 @@ impl Partners {
     }
 }
 
-/// What is remembered, person by person.
+/// Memory of worlds, person by person.
 pub(super) struct Memory {
     pub(super) known: Identifiers,
     pub(super) persons: Persons,
-    /// Whose values everybody carries in each world but the true one, person after person.
+    /// Partners whose values everybody carries in each world but the true one, person after person.
     pub(super) carried: Vec<u32>,
     /// Partners of everybody.
     pub(super) width: usize,
@@ -108,12 +108,12 @@ pub(super) struct Memory {
 }
 
 impl Memory {
-    /// For each entry the hashes of the names of its sealed columns.
+    /// Returns for each entry the hashes of the names of its sealed columns.
     pub(super) fn sealed(&self) -> impl Iterator<Item = impl Iterator<Item = i64> + '_> {
         self.seals.names_of_each()
     }
 
-    /// What is remembered of the rows of microdata, of which so many are of people who have left.
+    /// Finds the partners of the rows of microdata, of which so many are of people who have left.
     ///
     /// # Errors
     /// When a column travelled when the worlds were made and is not to travel now, or was another kind of column.
@@ -224,7 +224,7 @@ pub(super) fn members(published: &Published, known: &Partners) -> Vec<u32> {
     published.members(|row| known.of(row).is_none() || !known.is_sealed(row))
 }
 
-/// Their entries, with values if `schema` has them.
+/// Returns the entries of some members, with values if `schema` has them.
 ///
 /// # Errors
 /// When Arrow fails to gather values.
@@ -241,8 +241,8 @@ pub(super) fn entries(published: &Published, members: &[u32], schema: &Schema) -
     Ok(columns)
 }
 
-/// Columns that travel in one release and not in another would tell which world is the true one; and in a column that was not the
-/// sensitive one when the worlds were made, people can have the same value in several worlds.
+/// Refuses other roles of columns than in the worlds. Columns that travel in one release and not in another would tell which world is the
+/// true one; and in a column that was not the sensitive one when the worlds were made, people can have the same value in several worlds.
 fn refuse_other_roles(
     known: &FxHashSet<i64>,
     sensitive: Option<&Encoded>,

@@ -6,7 +6,7 @@ fn rows(table: &[(i64, i32, i32, &str)]) -> Vec<Row> {
     table.iter().map(|&(id, zip, age, disease)| (id, vec![zip, age], disease.to_owned())).collect()
 }
 
-/// People by the groups they were in, in the order of labels.
+/// Makes the memory of people by the groups they were in, in the order of labels.
 fn known(groups: &[(&[i64], &[&str])]) -> Known {
     let list = |values: &[&str]| values.iter().map(|&value| value.to_owned()).collect::<Vec<_>>();
     let of_group = |(ids, values): &(&[i64], &[&str])| {
@@ -192,8 +192,8 @@ fn refusals_say_what_is_wrong_without_values() {
     assert!(publish(&second, &Known::new(), &pairs, &MDistinct { disjoint: true, ..m2 }, 0).is_ok());
 }
 
-/// Where its conditions fail, m-Distinct* does not bound the update graph's figure by 1/m: the specification's example, m = 2. (The
-/// figure does not ask where the other value of the group came from; to a reader who does, both orders are equally likely.)
+/// The update graph's figure is not bounded by 1/m where the conditions of m-Distinct* fail: the specification's example, m = 2.
+/// (The figure does not ask where the other value of the group came from; to a reader who does, both orders are equally likely.)
 #[test]
 fn unequal_classes_exceed_one_half() {
     let ten: Vec<String> = (0..10).map(|i| format!("b{i}")).collect();

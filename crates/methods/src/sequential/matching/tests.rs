@@ -1,4 +1,4 @@
-//! Whom rows are given, and boxes that hold them.
+//! Tests of the people whom rows are given, and of boxes that hold them.
 
 use super::super::Loss;
 use super::super::tests::{People, append_flat, builder, encoded};
@@ -40,7 +40,7 @@ impl Table {
     }
 }
 
-/// What rows lose more, by class, if everybody is linked, and if everybody is matched; and with whom each class is as good as the better way.
+/// Every class is given people in the way that loses less. For each class the losses are computed if everybody is linked, and if everybody is matched.
 #[test]
 fn every_class_is_given_people_in_the_way_that_loses_less() {
     let Table { microdata, partners } = Table::new();
@@ -94,7 +94,7 @@ fn every_class_is_given_people_in_the_way_that_loses_less() {
     }
 }
 
-/// The box of each row, and what it is when it holds the row's own person and another one.
+/// Checks the box of each row, and its box with the row's own person and another one.
 fn are_covered(microdata: &Microdata) {
     let n = microdata.rows as u32;
     let reversed: Vec<u32> = (0..n).rev().collect();

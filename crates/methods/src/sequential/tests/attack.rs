@@ -6,10 +6,10 @@ use rand::seq::SliceRandom;
 
 use super::*;
 
-/// What can be told of a table, whatever people and values are called, from the values that everybody may have.
+/// Feature of a table that does not depend on the names of people and values, from the values that everybody may have.
 type Feature = (Vec<(usize, usize)>, Vec<Vec<usize>>);
 
-/// `may[p]` has a bit for each value that person `p` may have; `others` are tables to compare with.
+/// Computes the feature; `may[p]` has a bit for each value that person `p` may have, `others` are tables to compare with.
 fn feature(table: &[i32], may: &[u32], others: &[&Vec<i32>]) -> Feature {
     let of_person = |p: usize| {
         let theirs = || (0..table.len()).filter(move |&q| may[p] >> table[q] & 1 == 1);
@@ -30,7 +30,7 @@ fn feature(table: &[i32], may: &[u32], others: &[&Vec<i32>]) -> Feature {
     (of_people, of_others)
 }
 
-/// How often tables with a feature were true, and how often they could have been.
+/// Numbers of tables with a feature that were true, and that could have been.
 #[derive(Default)]
 struct Learned(HashMap<Feature, [usize; 2]>);
 
@@ -46,13 +46,13 @@ impl Learned {
     }
 }
 
-/// No more than guessing: five standard deviations.
+/// Checks that a reader does no better than guessing: five standard deviations.
 fn assert_no_better_than(rate: f64, l: usize, tests: usize, what: &str) {
     let chance = 1.0 / l as f64;
     assert!(rate < chance + 5.0 * (chance * (1.0 - chance) / tests as f64).sqrt(), "l = {l}, {what}: {rate}");
 }
 
-/// How often a reader is right who is shown all `l` worlds, and has learned from other draws what the true one looks like.
+/// Returns how often a reader is right who is shown all `l` worlds, and has learned from other draws what the true one looks like.
 fn advantage(places: &[i32], values: &[i32], l: usize, draws: usize) -> f64 {
     let mut rng = ChaCha20Rng::seed_from_u64(3);
     let mut table = values.to_vec();
@@ -121,7 +121,7 @@ fn worlds_are_equally_likely() {
     }
 }
 
-/// All ways to give everybody a value that they may have, and everybody another one.
+/// Lists all ways to give everybody a value that they may have, and everybody another one.
 fn tables(may: &[u32], so_far: &mut Vec<i32>, found: &mut Vec<Vec<i32>>) {
     let Some(next) = may.get(so_far.len()) else { return found.push(so_far.clone()) };
     for value in 0..may.len() as i32 {
@@ -133,8 +133,8 @@ fn tables(may: &[u32], so_far: &mut Vec<i32>, found: &mut Vec<Vec<i32>>) {
     }
 }
 
-/// How often a reader names the value of the first one of `l + 2` people with different values, who sees in a release which people every row
-/// covers (everybody has a quasi-identifier of their own), and has learned from other releases which of the possible tables are true.
+/// Returns how often a reader names the value of the first one of `l + 2` people with different values. The reader sees in a release which people
+/// every row covers (everybody has a quasi-identifier of their own), and has learned from other releases which of the possible tables are true.
 fn seen_in_rows(l: usize, draws: usize, release: impl Fn(&People, u64) -> RecordBatch) -> f64 {
     let n = l + 2;
     let mut rng = ChaCha20Rng::seed_from_u64(4);
@@ -179,7 +179,7 @@ fn seen_in_rows(l: usize, draws: usize, release: impl Fn(&People, u64) -> Record
     (0..draws).filter(|_| is_right()).count() as f64 / draws as f64
 }
 
-/// Where the true world is an end of a window, this reader is right for one of two.
+/// A reader who knows that the true world is an end of a window is right for one of two.
 #[test]
 fn rows_do_not_tell_the_true_world() {
     const DRAWS: usize = 400;

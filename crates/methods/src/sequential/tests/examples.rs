@@ -3,7 +3,7 @@
 use super::*;
 use crate::rings::Rings;
 
-/// Example 4.2 with its one bucket in the paper's order: a row for everybody, who all carry the next one's value.
+/// Makes Example 4.2 with its one bucket in the paper's order: a row for everybody, who all carry the next one's value.
 pub(super) fn example() -> (People, RecordBatch) {
     let some = |codes: [i32; 5]| codes.map(Some).to_vec();
     let people = People {
@@ -17,7 +17,7 @@ pub(super) fn example() -> (People, RecordBatch) {
     (people, worlds)
 }
 
-/// Everybody carries what the next one has, of five people.
+/// Returns partners of five people, each of whom carries what the next one has.
 fn next_ones(made: &RecordBatch) -> datafusion::arrow::array::ListArray {
     let ids = made.column(0).as_primitive::<Int64Type>();
     let lists = ids.values().iter().map(|id| Some(vec![Some((id + 1) % 5)]));
@@ -60,7 +60,7 @@ fn example_4_2_at_once() {
     assert_eq!(boxes.iter().filter(|[lo, hi]| lo != hi).count(), 7);
 }
 
-/// Who could have which sensitive value, for a reader who has all these releases and knows all quasi-identifiers.
+/// Finds for everybody the possible sensitive values, for a reader who has all these releases and knows all quasi-identifiers.
 fn possible(people: &People, releases: &[(Columns, ReleasedRows)]) -> Vec<BTreeSet<i32>> {
     let mut possible = vec![BTreeSet::new(); people.len()];
     let mut dealt: Vec<i64> = Vec::new();
@@ -89,7 +89,7 @@ fn deal(people: &People, releases: &[(Columns, ReleasedRows)], dealt: &mut Vec<i
     }
 }
 
-/// Releases as they are disclose people together, though each of them is diverse; releases that know of worlds do not.
+/// Releases disclose people together, though each of them is diverse; releases that know of worlds do not.
 fn together(people: &People, columns: &[Columns; 2], disclosed: usize) {
     let plain = |columns: &Columns| {
         let world = world(people, columns, |id| id);

@@ -12,7 +12,7 @@ struct Series {
     everybody: People,
     method: AnyMethod,
     ledger: Vec<RecordBatch>,
-    /// Who alone has a value of the first of the other columns, if not everybody has.
+    /// Person who alone has a value of the first of the other columns, if not everybody has.
     only: Option<usize>,
 }
 
@@ -85,7 +85,7 @@ impl Series {
         entries.filter(|(_, partners)| !partners.is_empty()).collect()
     }
 
-    /// Whether everybody who is there can have a row of their own in a world: with the values that they carry there, and around them.
+    /// Checks that everybody who is present can have a row of their own in a world, with the values that they carry there, and around them.
     fn is_consistent(
         &self,
         release: &RecordBatch,
@@ -217,8 +217,8 @@ fn columns_of_people_who_have_left() {
     assert!(refused.contains("1 people have other values"), "{refused}");
 }
 
-/// Whether a column is published is said by who publishes, and not by values of people who are there: somebody of these carries the one of who has
-/// left, in some world.
+/// A column is published because the publisher says so, and not because of present people's values. One of them
+/// carries, in some world, the value of a person who has left.
 #[test]
 fn a_column_that_only_who_has_left_had() {
     let everybody = People {
@@ -240,9 +240,9 @@ fn a_column_that_only_who_has_left_had() {
     }
 }
 
-/// How often a reader names the value of the first person who is there, who has seen the same releases of many other tables, with the values.
-/// Everybody has a place of their own, and all ways to give out the values are equally likely. Without `ghosts`, the release that follows shows the
-/// values of who is there alone.
+/// Returns how often a reader names the value of the first present person, after seeing the same releases of many
+/// other tables, with the values. Everybody has a place of their own, and all ways to give out the values are
+/// equally likely. Without `ghosts`, the release that follows shows the values of who is there alone.
 fn success(n: usize, l: usize, there: &[bool], ghosts: bool, draws: usize) -> f64 {
     let method = publication_of(l, 100);
     let mut rng = ChaCha20Rng::seed_from_u64(7);

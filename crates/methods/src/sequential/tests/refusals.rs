@@ -1,4 +1,4 @@
-//! What is refused: roles that changed, values that changed, damaged memories.
+//! Refusals: roles that changed, values that changed, damaged memories.
 
 use datafusion::arrow::array::{ListArray, new_empty_array};
 use datafusion::arrow::buffer::OffsetBuffer;
@@ -19,7 +19,7 @@ fn parts_of_no_rows_are_refused() {
     }
 }
 
-/// What readers may know of everybody cannot travel, and worlds are of one sensitive column.
+/// Values that readers may know of everybody cannot travel, and worlds are of one sensitive column.
 #[test]
 fn roles_are_those_of_the_worlds() {
     let people = People {
@@ -73,7 +73,7 @@ fn changed_values_are_refused() {
     release(&moved, &people.all()).unwrap();
 }
 
-/// What is sealed, and no partners, as of people who have worlds.
+/// Returns sealed rows without partners, as of people who have worlds.
 fn without_partners(worlds: &RecordBatch) -> RecordBatch {
     let DataType::List(item) = worlds.column(1).data_type() else { panic!() };
     let lengths = OffsetBuffer::from_lengths(std::iter::repeat_n(0, worlds.num_rows()));
@@ -117,7 +117,7 @@ fn changed_values_are_found_among_many() {
     assert!(text.starts_with("2 people have other values"), "{text}");
 }
 
-/// Everybody has the partners of somebody else: still one to one, but not what was drawn.
+/// Gives everybody the partners of somebody else: still one to one, but not what was drawn.
 fn partners_rotated(worlds: &RecordBatch) -> RecordBatch {
     let rotated =
         concat_batches(&worlds.schema(), [&worlds.slice(1, worlds.num_rows() - 1), &worlds.slice(0, 1)]).unwrap();

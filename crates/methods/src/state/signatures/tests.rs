@@ -1,4 +1,4 @@
-//! How ledgers are read.
+//! Tests of reading ledgers.
 
 use datafusion::arrow::array::{Int32Array, Int64Array, LargeListArray, ListArray};
 use datafusion::arrow::buffer::OffsetBuffer;

@@ -1,4 +1,4 @@
-//! Who the entries of the memory are about: people are numbered in the order of the keyed hash of their identifiers, and most have one entry.
+//! People of the memory's entries, numbered in the order of the keyed hash of their identifiers; most have one entry.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -10,7 +10,7 @@ use crate::microdata::{Identifiers, room};
 
 /// People with entries.
 pub(in crate::state) struct Persons {
-    /// How many there are.
+    /// Number of people.
     pub(in crate::state) people: usize,
     /// Person of each entry.
     pub(in crate::state) of_entry: Vec<u32>,
@@ -19,7 +19,7 @@ pub(in crate::state) struct Persons {
 }
 
 impl Persons {
-    /// Of the identifiers of all entries.
+    /// Numbers the people by the identifiers of all entries.
     ///
     /// # Errors
     /// When Arrow cannot compare values of the type.

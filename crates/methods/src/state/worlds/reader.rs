@@ -1,4 +1,4 @@
-//! How the memory of worlds is read, and whether it is whole and was not changed.
+//! Reader of the memory of worlds, which checks that it is whole and was not changed.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
@@ -29,7 +29,7 @@ pub(in crate::state) struct WorldsReader {
     identifiers: IdentifierBuilder,
     /// Of all entries, one after the other.
     partners: IdentifierBuilder,
-    /// How many partners each entry has.
+    /// Number of partners of each entry.
     lengths: Codes,
     seals: Seals,
     /// Entries whose partners are not those that were sealed.
@@ -39,7 +39,7 @@ pub(in crate::state) struct WorldsReader {
 }
 
 impl WorldsReader {
-    /// For identifiers of this type.
+    /// Begins with identifiers of this type.
     pub(in crate::state) fn new(identifier: &DataType) -> Self {
         Self {
             identifiers: IdentifierBuilder::new(identifier.clone()),
@@ -113,7 +113,7 @@ impl WorldsReader {
         lengths.par_chunks(PIECE).zip(&starts).map(of_piece).try_reduce(|| 0, |one, other| Ok(one + other))
     }
 
-    /// What it says, person by person. `key` orders identifiers.
+    /// Finishes the memory, person by person. `key` orders identifiers.
     ///
     /// # Errors
     /// When the memory is incomplete, was changed, or contradicts itself.
@@ -173,7 +173,7 @@ fn items(lists: &ArrayRef) -> Result<(ArrayRef, Vec<usize>)> {
     Ok((lists.values().slice(first, last - first), lengths))
 }
 
-/// Who carries whose values in each world, person after person.
+/// Returns the person whose values everybody carries in each world, person after person.
 fn carried(
     known: &Identifiers,
     partners: IdentifierBuilder,
