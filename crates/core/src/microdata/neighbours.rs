@@ -13,7 +13,7 @@ pub const MANY: usize = 1 << 16;
 const PIECE: usize = 1 << 10;
 
 impl Microdata {
-    /// Returns the rows along a curve through the space of quasi-identifiers (Morton's: bits of all of them in turn, the highest first), by how many rows have
+    /// Orders the rows along a curve through the space of quasi-identifiers (Morton's: bits of all of them in turn, the highest first), by how many rows have
     /// lower codes in each. Rows that lie at one place stand in the order that they had. It depends on quasi-identifiers and that order only.
     pub fn by_place(&self) -> Vec<u32> {
         let bits_of_places = self.bits_of_places();

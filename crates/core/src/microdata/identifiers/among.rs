@@ -105,7 +105,7 @@ impl Identifiers {
         Ok(Found(ranks.into_iter().map(AtomicU32::into_inner).collect()))
     }
 
-    /// Returns the values thrown into buckets, of which the first has this number.
+    /// Throws the values into buckets, of which the first has this number.
     fn throw(&self, chunks: &[ArrayRef], first: usize, key: HashKey) -> Result<Values> {
         let rows = chunks.iter().map(|chunk| chunk.len()).sum::<usize>();
         if first + rows >= u32::MAX as usize {
