@@ -64,7 +64,7 @@ impl Places {
         })
     }
 
-    /// Returns the numbers the values of some rows, ascending from 0; returns how many they are.
+    /// Numbers the values of some rows, ascending from 0; returns how many they are.
     fn number(&mut self, values: impl Iterator<Item = u32>) -> usize {
         self.forget();
         let mut different = Vec::new();

@@ -138,7 +138,7 @@ impl Relation {
         self.classes
     }
 
-    /// Returns the values linked by candidate update sets that overlap: the component of each value, and the values of each component,
+    /// Links the values by candidate update sets that overlap: the component of each value, and the values of each component,
     /// by number. Values of different components will never be alike.
     pub(super) fn components(&mut self) -> (Vec<u32>, Vec<u32>) {
         const NONE: u32 = u32::MAX;

@@ -345,7 +345,7 @@ impl SignaturesReader {
         }
     }
 
-    /// Returns the numbers a signature that was not seen before.
+    /// Numbers a signature that was not seen before.
     fn learn(&mut self, set: &[u32]) -> Known {
         let mut values = set.to_vec();
         values.sort_unstable();
