@@ -217,7 +217,7 @@ fn encode(field: &FieldRef, columns: &[&ArrayRef]) -> Result<(Vec<Vec<u32>>, Arr
     Ok((ranked.collect(), ArrayRef::clone(encoded.attribute.domain.values())))
 }
 
-/// Returns the values numbered in the order in which they come first.
+/// Numbers the values in the order in which they come first.
 fn as_they_come(array: &ArrayRef) -> Result<Vec<u32>> {
     let mut encoder = ColumnEncoder::try_new(Field::new("column", array.data_type().clone(), true).into())?;
     let mut codes = Vec::new();

@@ -119,7 +119,7 @@ mod tests {
 
     use super::*;
 
-    /// Returns the rings one after the other: of so many people each, with these shifts.
+    /// Lists the rings one after the other: of so many people each, with these shifts.
     fn rings(rings: &[(usize, &[usize])]) -> Vec<Vec<usize>> {
         let mut partners = Vec::new();
         for &(size, shifts) in rings {
