@@ -223,7 +223,7 @@ impl Input {
     }
 }
 
-/// Returns the results name files without their directories.
+/// Returns the name of a file without its directory, as results have it.
 fn file_name(path: &str) -> String {
     Path::new(path).file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned())
 }

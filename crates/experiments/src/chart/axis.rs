@@ -167,7 +167,7 @@ pub(crate) fn plain(value: f64) -> String {
     apart(&shortest(&format!("{value:.decimals$}")))
 }
 
-/// Returns the digits times a power of ten.
+/// Writes the digits times a power of ten.
 fn raised(digits: &str, power: i32) -> String {
     let digits = digits.replace('-', "\u{2212}");
     let power = power.to_string();
