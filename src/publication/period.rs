@@ -52,7 +52,7 @@ pub struct Period {
 }
 
 impl Period {
-    /// Returns the one after it.
+    /// Returns the next one.
     pub(super) fn next(self) -> Self {
         Self { number: self.number.saturating_add(1), ..self }
     }

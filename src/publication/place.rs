@@ -182,7 +182,7 @@ impl Place {
         &self.store
     }
 
-    /// Returns the delta Lake's view of it: a log that is committed to by creating the next numbered file, which one writer can.
+    /// Returns Delta Lake's view of it: a log that is committed to by creating the next numbered file, which one writer can.
     pub(super) fn log_store(&self) -> LogStoreRef {
         default_logstore(Arc::clone(&self.store), Arc::clone(&self.root), &self.url, &StorageConfig::default())
     }
