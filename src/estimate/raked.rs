@@ -108,7 +108,7 @@ impl Raked {
         Ok(StructArray::try_new(self.fields(), columns, None)?)
     }
 
-    /// Returns the numbers the values of intervals and margins in their order.
+    /// Numbers the values of intervals and margins in their order.
     fn placed(
         &self,
         intervals: &StructArray,

@@ -377,7 +377,7 @@ fn intervals(
     intervals
 }
 
-/// Returns the rows group after group: the first of each group, and the rows.
+/// Lists the rows group after group: the first of each group, and the rows.
 fn by_group(group_of: &[u32], groups: usize) -> (Vec<u32>, Vec<u32>) {
     let mut starts = vec![0; groups + 1];
     group_of.iter().for_each(|&group| starts[group as usize + 1] += 1);
