@@ -138,7 +138,7 @@ impl AnonymizeError {
         self
     }
 
-    /// Returns the error of this type that an error of DataFusion is about, however often it was wrapped.
+    /// Returns the error of this type that an error of DataFusion wraps, at any depth.
     pub fn of(error: &DataFusionError) -> Option<&Self> {
         let mut next: Option<&(dyn std::error::Error + 'static)> = Some(error);
         while let Some(error) = next {
@@ -183,12 +183,12 @@ impl AnonymizeError {
         &self.message
     }
 
-    /// Returns true if the call, the data or the parameters do not allow a safe result, so that the same call fails again.
+    /// Returns true if no safe result exists for the call, the data or the parameters. The same call fails again.
     pub fn is_refusal(&self) -> bool {
         self.kind == ErrorKind::Refused
     }
 
-    /// Returns true if somebody else has published in the meantime, so that the same statement can be run again.
+    /// Returns true if somebody else has published in the meantime. The same statement can be run again.
     pub fn is_conflict(&self) -> bool {
         self.kind == ErrorKind::Conflict
     }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// Says why the data or the parameters do not allow a safe release, and what to write instead.
+/// Refusal of data or parameters that allow no safe release. It says why, and what to write instead.
 #[derive(Debug, Clone)]
 pub struct Refusal {
     text: String,
@@ -49,7 +49,7 @@ impl Refusal {
         Self { text: text(&self.text), cures: self.cures }
     }
 
-    /// Returns the refusal with a parameter so low that it would do here and where `other` is from.
+    /// Returns the refusal with a parameter low enough for it and for `other`.
     #[must_use]
     #[doc(hidden)]
     pub fn and(mut self, other: &Self) -> Self {

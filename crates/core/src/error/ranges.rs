@@ -19,7 +19,7 @@ pub fn range_refused(operation: &str, column: Option<&str>) -> AnonymizeError {
     AnonymizeError::new(operation, ErrorKind::Refused, message)
 }
 
-/// Returns the same for an error of the engine's planner, if that is of a range: its text has the type. Texts of other errors can have values in them.
+/// Returns the same for an error of the engine's planner about a range. Its text has the type. Texts of other errors can have values in them.
 pub fn about_range(error: &DataFusionError) -> Option<AnonymizeError> {
     if !matches!(error.find_root(), DataFusionError::Plan(_) | DataFusionError::NotImplemented(_)) {
         return None;

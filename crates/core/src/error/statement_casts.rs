@@ -9,7 +9,8 @@ use datafusion::sql::sqlparser::ast::{CastKind, DataType, Expr, Ident, visit_exp
 use super::values::hidden_conversion;
 use super::{AnonymizeError, ErrorKind};
 
-/// Names the columns that a statement casts in the error of a cast whose value is hidden, and says how to find the rows. Other errors stay as they are.
+/// Adds the columns that a statement casts to the error of a cast. The error's value is hidden; the message says how to find the rows. Other errors stay as
+/// they are.
 pub fn with_casts_of(statement: &str, error: DataFusionError) -> DataFusionError {
     let Some(rest) = AnonymizeError::of(&error).and_then(hidden_conversion) else { return error };
     let casts = casts(statement);
@@ -26,7 +27,7 @@ pub fn with_casts_of(statement: &str, error: DataFusionError) -> DataFusionError
     AnonymizeError::new("query", ErrorKind::Input, message).into()
 }
 
-/// Returns the columns that a statement casts to something else than texts, and to which types.
+/// Returns the columns that a statement casts to other types than text, with these types.
 fn casts(statement: &str) -> Vec<(String, String)> {
     let mut found = Vec::new();
     for statement in DFParser::parse_sql(statement).into_iter().flatten() {

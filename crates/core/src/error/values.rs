@@ -20,7 +20,7 @@ const PARSING: &str = "parsing";
 /// Beginning of what the engine says of spilled rows.
 const SPILLED: &str = "The used disk space during the spilling process has exceeded the allowable limit";
 
-/// Returns an error that came up while `function` read `what`, such as "the input", from a file if that is known.
+/// Returns an error that came up while `function` read `what`, such as "the input". A file is named if it is known.
 pub fn without_values(error: DataFusionError, function: &str, what: &str, file: Option<&str>) -> DataFusionError {
     if let Some(own) = AnonymizeError::of(&error) {
         return own.clone().into();
@@ -64,7 +64,7 @@ pub fn told(error: &DataFusionError) -> String {
     }
 }
 
-/// Returns the reason why a table of this name cannot be opened, if it is more than a wrong name.
+/// Returns the reason why a table of this name cannot be opened. `None` if only the name is wrong.
 pub fn unreadable(error: DataFusionError, name: &str) -> DataFusionError {
     if AnonymizeError::of(&error).is_some() {
         return error;
@@ -92,8 +92,8 @@ pub fn planning_without_values(error: DataFusionError, function: &str, what: &st
     }
 }
 
-/// Hides values of the data in an error of any statement, also of one that calls none of our functions: what failed is told by the type of
-/// the error. What the engine says of the statement, and of names of tables and schemas, of settings and of memory, stays as it is.
+/// Hides values of the data in an error of any statement. This includes statements without our functions: the type of the error tells
+/// what failed. What the engine says of the statement, and of names of tables and schemas, of settings and of memory, stays as it is.
 ///
 /// For hosts that log errors: DataFusion prints what a cast failed on, and the row of a CSV file.
 pub fn hide_values(error: DataFusionError) -> DataFusionError {
@@ -114,7 +114,7 @@ pub fn hide_values(error: DataFusionError) -> DataFusionError {
     }
 }
 
-/// Returns true if the engine says something of names in a statement, and nothing of rows: each text with what it begins and ends with.
+/// Returns true if the engine's text is about names in a statement, not rows. Each text has a beginning and an end.
 fn is_of_names(text: &str) -> bool {
     const TEXTS: [[&str; 2]; 13] = [
         ["Table '", "' already exists"],
@@ -134,7 +134,7 @@ fn is_of_names(text: &str) -> bool {
     !text.contains('\n') && TEXTS.iter().any(|[begin, end]| text.starts_with(begin) && text.ends_with(end))
 }
 
-/// Returns true if the engine says that there is no more room for spilled rows than it may take. Its text has a number.
+/// Returns true if the engine may not spill more rows. Its text has a number.
 fn is_spilled(error: &std::io::Error) -> bool {
     error.to_string().starts_with(SPILLED)
 }
@@ -177,7 +177,7 @@ impl Cause {
         Self::of_storage(error).unwrap_or_else(|| Self::Told(error.kind().to_string()))
     }
 
-    /// Returns what a store or the operating system says, if one of them is what an error comes from: a full disk, a folder of another account.
+    /// Returns the message of a store or the operating system that caused an error. Examples are a full disk, and a folder of another account.
     fn of_storage(error: &(dyn std::error::Error + 'static)) -> Option<Self> {
         let mut next = Some(error);
         while let Some(error) = next {
@@ -260,8 +260,8 @@ fn csv_place(text: &str) -> Option<String> {
     Some(format!("line {line}, column {field}: {ANEW}"))
 }
 
-/// Finds the place of a value that is not of its column's type in messages about CSV files. The message has the value and the whole
-/// row, and these can look like a place themselves; so a place is taken from it only if nothing else in it looks like one.
+/// Finds the place of a value of a wrong type in messages about CSV files. The message has the value and the whole row,
+/// and these can look like a place themselves; so a place is taken from it only if nothing else in it looks like one.
 fn csv_value_place(text: &str) -> Option<String> {
     if text.starts_with("Error while parsing value '") {
         // ".. for column {} at line {}. Row data: '..'"
@@ -274,7 +274,7 @@ fn csv_value_place(text: &str) -> Option<String> {
     Some(place(line, column))
 }
 
-/// Returns the numbers of a text that is all of `parts` with a number after each.
+/// Returns the numbers of a text that is all of `parts`, each before one.
 fn numbers<const N: usize>(text: &str, parts: &[&str; N]) -> Option<[u64; N]> {
     let mut rest = text;
     let mut found = [0; N];

@@ -137,7 +137,7 @@ impl MicrodataBuilder {
         self.hierarchies.get_or_insert_with(|| Hierarchies::new(names))
     }
 
-    /// Returns the identifiers of the rows so far, in the order of [`finish`](Self::finish) under this key.
+    /// Returns the identifiers of the rows so far, as [`finish`](Self::finish) orders them under this key.
     ///
     /// # Errors
     /// NULL or repeated identifiers; without a column of identifiers, which is a bug.
@@ -148,7 +148,7 @@ impl MicrodataBuilder {
         }
     }
 
-    /// Returns the columns that travel with the sensitive value, it among them, but for those that are left out.
+    /// Returns the columns that travel with the sensitive value, including it. Columns that are left out are not among them.
     pub fn travelling(&self) -> impl Iterator<Item = &FieldRef> {
         let columns = self.sensitive.iter().chain(&self.other).map(ColumnEncoder::field);
         columns.filter(|field| !self.left_out.contains(field.name()))
@@ -159,14 +159,14 @@ impl MicrodataBuilder {
         self.identifiers.as_ref().map_or(0, IdentifierBuilder::size)
     }
 
-    /// Returns the bytes that [`Commitments`](super::Commitments) to the values so far of the columns that travel need.
+    /// Returns the bytes of [`Commitments`](super::Commitments) to the values so far of columns that travel.
     pub fn sealing_size(&self) -> usize {
         let travelling = self.sensitive.iter().chain(&self.other);
         travelling.map(|column| column.values() * size_of::<u64>()).sum()
     }
 
-    /// Appends rows of these people, with the quasi-identifiers of rows that are there, by their places; `value_of` has their values of the
-    /// sensitive column and of those that go with it.
+    /// Appends rows of these people, with the quasi-identifiers of present rows at the given places. `value_of` has
+    /// their values of the sensitive column and of those that go with it.
     ///
     /// # Errors
     /// When there are too many rows, and those of `value_of`.
@@ -200,7 +200,7 @@ impl MicrodataBuilder {
         self.leave_out_empty = true;
     }
 
-    /// Says that these are not in the table, as far as they are sensitive or travel with what is.
+    /// Says that the table lacks these columns. They are left out if they are sensitive or travel with one that is.
     ///
     /// Not by their values: whether somebody has one who is there differs from world to world, where somebody has left.
     pub fn leave_out(&mut self, columns: &[String]) {
@@ -212,8 +212,8 @@ impl MicrodataBuilder {
         self.layout.identifier.as_ref()
     }
 
-    /// Says that identifiers are there to put rows in order and to find people in earlier releases, and that none is told: they go before the method
-    /// begins, and leave it their room.
+    /// Forgets identifiers before the method begins, and leaves it their room. They are there to order rows and to find
+    /// people in earlier releases; none is told.
     pub fn forget_names(&mut self) {
         self.nameless = true;
     }
@@ -240,7 +240,7 @@ impl MicrodataBuilder {
         self.rows
     }
 
-    /// Returns the bytes held, and bytes that [`finish`](Self::finish) will need to order the rows, and for these.
+    /// Returns the bytes held, and bytes to order the rows in [`finish`](Self::finish), and for these.
     pub fn size(&self) -> usize {
         let encoders = self.quasi.iter().chain(&self.sensitive).chain(&self.within).chain(&self.other);
         let order = match &self.identifiers {
@@ -260,7 +260,7 @@ impl MicrodataBuilder {
             + self.updates.as_ref().map_or(0, UpdatesBuilder::size)
     }
 
-    /// Sorts domains, orders the rows by the keyed hash of their identifiers and checks what every method needs.
+    /// Sorts domains, orders the rows by keyed hash, and checks the needs of every method. The hash is of identifiers.
     ///
     /// # Errors
     /// NULL or repeated identifiers, NULL sensitive values, an incomplete order of categories, a malformed hierarchy, a
@@ -414,7 +414,7 @@ pub fn repeated_identifiers(repeated: usize, rows: usize, layout: &Layout) -> Er
     ))
 }
 
-/// Returns the names of the columns that a release is made of, that of the identifier first, and each part of a composite value by itself.
+/// Returns the names of the columns that a release is made of. The identifier's is first; each part of a composite value is a name by itself.
 fn columns_of(layout: &Layout) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     let beside = layout.within.iter().chain(&layout.sensitive).chain(&layout.other).chain(&layout.insensitive);
@@ -435,7 +435,7 @@ mod tests {
     use super::*;
     use crate::microdata::Roles;
 
-    /// Rows stand in the order of whom they are about, whether that is told or not.
+    /// Rows stand in the order of their identifiers, whether these are told or not.
     #[test]
     fn rows_of_forgotten_names_are_the_same() {
         let column = |step: i32| -> ArrayRef { Arc::new((0..5000).map(|row| row * step % 97).collect::<Int32Array>()) };

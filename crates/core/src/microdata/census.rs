@@ -87,7 +87,7 @@ fn person(rng: &mut impl Rng) -> [i32; 6] {
     ]
 }
 
-/// Reflects a number outside of 0..1 into it, so that the ends do not pile up.
+/// Reflects a number outside of 0..1 into it. So the ends do not pile up.
 fn reflect(x: f64) -> f64 {
     let x = x.abs() % 2.0;
     if x > 1.0 { 2.0 - x } else { x }

@@ -154,7 +154,7 @@ impl Codes {
         }
     }
 
-    /// Copies the codes of some rows, each to a place of `out`, which must be as long.
+    /// Copies the codes of some rows to the places of `out`, as many.
     pub(super) fn gather<'a, C: Code>(&self, rows: &[u32], out: impl Iterator<Item = &'a mut C>) {
         let places = out.zip(rows);
         of_width!(self, codes => places.for_each(|(out, &row)| *out = C::of(codes[row as usize].wide())));

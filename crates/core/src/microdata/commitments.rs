@@ -19,11 +19,11 @@ use crate::error::{Error, Result};
 
 /// Names are no secret.
 const NAMES: HashKey = [0x7365_616c_6564_2063, 0x6f6c_756d_6e73_2e2e];
-/// Names of sensitive columns, so that it shows if one is taken for another kind of column later.
+/// Name hashes of sensitive columns: they show if one becomes another kind of column later.
 const SENSITIVE_NAMES: HashKey = [0x7365_6e73_6974_6976, 0x6520_636f_6c75_6d6e];
 /// Names of quasi-identifiers, which are not sealed.
 const QUASI_NAMES: HashKey = [0x6b6e_6f77_6e20_746f, 0x2072_6561_6465_7273];
-/// Name hash of the seal of a person's partners, who are in a ring with them.
+/// Name hash of the seal of a person's partners in a ring.
 pub const PARTNERS_NAME: i64 = 0x7269_6e67_7061_7274;
 
 /// Commitments to the values of one column.

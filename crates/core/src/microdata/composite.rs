@@ -51,7 +51,7 @@ pub fn parts_of(field: &Field) -> Result<Vec<FieldRef>> {
     noted.iter().map(|noted| part(noted).ok_or_else(unknown)).collect()
 }
 
-/// Returns true if values of a type have a text to be part of a value with.
+/// Returns true if a value can have values of this type as parts, as texts.
 pub fn can_be_part(data_type: &DataType) -> bool {
     let is_binary = |published: &DataType| published.is_binary() || matches!(published, DataType::FixedSizeBinary(_));
     data_type == &DataType::Null || published_type(data_type).is_some_and(|published| !is_binary(&published))

@@ -33,7 +33,7 @@ impl Domain {
         Self { positions: ranks(values.len()).into_iter().map(|place| place as f32).collect(), values }
     }
 
-    /// Returns the same without NULL, so that every code is one less if NULL was among the values.
+    /// Returns the domain without NULL. Every code is one less if NULL was among the values.
     ///
     /// # Errors
     /// As for [`new`](Self::new).
@@ -97,8 +97,8 @@ impl Domain {
         is_measured(self.values.data_type())
     }
 
-    /// Returns the length of the interval of values from code `lo` to code `hi`, as a share of the length of the whole domain: 0 for a
-    /// single value, 1 for everything (m-invariance, Section 4.3).
+    /// Returns the length of the interval from code `lo` to code `hi`. It is a share of the length of the whole domain:
+    /// 0 for a single value, 1 for everything (m-invariance, Section 4.3).
     ///
     /// Numbers and times are measured by their difference, categories by the number of steps in their order.
     #[inline]

@@ -15,7 +15,7 @@ use super::near_numbers::NearNumbers;
 use super::{Attribute, Codes, Domain, Hierarchies, Hierarchy, Paths, compact_views, held, held_type};
 use crate::error::{Error, Result, thousands};
 
-/// Metadata key of a column that gives the order of its categories, as a JSON array of texts.
+/// Metadata key of the order of a column's categories, as a JSON array of texts.
 pub const ORDER_KEY: &str = "anonymize.order";
 
 /// Encodes one column as it arrives. DataFusion's GROUP BY machinery finds the distinct values, so every type it can
@@ -295,7 +295,7 @@ fn rounded(texts: &ArrayRef, values: &ArrayRef) -> Result<usize> {
     Ok(pairs.filter(differ).count())
 }
 
-/// Returns the positions of the values in the order of a hierarchy's leaves, NULL first, and the hierarchy over their ranks.
+/// Returns the positions of the values in the order of a hierarchy's leaves, NULL first. Returns also the hierarchy over their ranks.
 fn indices_in_tree(
     values: &ArrayRef,
     by_value: &UInt32Array,

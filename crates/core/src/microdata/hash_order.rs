@@ -49,8 +49,8 @@ pub(super) struct HashOrder<T> {
 pub(super) enum Alike<'a> {
     /// By the other halves, which are kept of all rows: many rows are alike, and it takes long to hash them.
     Ends,
-    /// By a look at two of them, which tells whether they are equal and so have one hash. Those that are not are hashed again, which hardly ever
-    /// happens.
+    /// By a look at two rows, which tells whether they have one hash. They have if they are equal. Those that are not
+    /// are hashed again, which hardly ever happens.
     Equal(&'a (dyn Fn(u32, u32) -> bool + Sync)),
 }
 
@@ -105,8 +105,8 @@ impl<T: Default + Send> HashOrder<T> {
     }
 }
 
-/// Puts rows of one bucket, in the order of their numbers, in the order of what their hashes begin with. They share the first byte, and the other
-/// three are counted, twice half of them: nothing is compared.
+/// Orders rows of one bucket by the beginnings of their hashes. They come in the order of their numbers. They share
+/// the first byte, and the other three are counted, twice half of them: nothing is compared.
 fn by_beginning(rows: &mut [Hashed]) {
     const BITS: u32 = 12;
     if rows.len() < FEW {
@@ -133,8 +133,8 @@ fn by_beginning(rows: &mut [Hashed]) {
     half(&room, rows, BITS);
 }
 
-/// Puts rows whose hashes begin alike in the order of their ends, and gives those that also end alike to `alike`. Of two rows for which `equal` is
-/// true it need not be known how they end. Returns whether any are alike.
+/// Orders rows whose hashes begin alike by their ends. It gives those that also end alike to `alike`. Of two rows
+/// for which `equal` is true it need not be known how they end. Returns whether any are alike.
 fn in_order_of_ends(
     rows: &mut [Hashed],
     equal: impl Fn(u32, u32) -> bool,

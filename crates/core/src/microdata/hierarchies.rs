@@ -42,9 +42,9 @@ pub struct Hierarchies {
 pub struct Paths {
     /// The leaves.
     pub leaves: Vec<String>,
-    /// Values of each level, from the one above the leaves to the root, one per leaf.
+    /// Values of each level, one per leaf. The first level is above the leaves, the last the root.
     pub levels: Vec<Vec<String>>,
-    /// Rows whose number of levels is not that of the attribute's first row, have gaps between levels, or no leaf.
+    /// Number of malformed rows: another number of levels than the first row, gaps between levels, or no leaf.
     uneven: usize,
     gaps: usize,
     without_leaf: usize,

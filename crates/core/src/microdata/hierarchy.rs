@@ -24,9 +24,9 @@ struct Node {
 }
 
 impl Hierarchy {
-    /// Returns a hierarchy from the leaves and the labels above each, level by level, in the order of the codes. NULL, which is code 0
-    /// if there is one, is in neither: it is a leaf of its own beside the root,
-    /// and the two together are one more node.
+    /// Returns a hierarchy from the leaves and the labels above each. Labels are given level by level, in the order of
+    /// the codes. NULL, which is code 0 if there is one, is in neither: it is a leaf of its own beside the root, and
+    /// the two together are one more node.
     pub(super) fn new(leaves: Vec<String>, labels: Vec<Vec<String>>, has_null: bool) -> Self {
         let null = has_null.then_some(None);
         let leaves: Vec<_> = null.into_iter().chain(leaves.into_iter().map(Some)).collect();
@@ -56,7 +56,7 @@ impl Hierarchy {
         self.levels[level].node_of[code as usize]
     }
 
-    /// Returns the smallest node that holds the codes from `lo` to `hi`, as its first and last code.
+    /// Returns the smallest node that holds the codes from `lo` to `hi`. It is given as its first and last code.
     #[inline]
     pub fn closure(&self, lo: u32, hi: u32) -> [u32; 2] {
         if lo == hi {
@@ -82,7 +82,7 @@ impl Hierarchy {
             .map_or(self.levels.len(), |level| level + 1)
     }
 
-    /// Returns the first and last codes of the children of the smallest node with `lo` to `hi`.
+    /// Returns the children of the smallest node with `lo` to `hi`. Each is given as its first and last code.
     pub fn children(&self, lo: u32, hi: u32) -> Vec<[u32; 2]> {
         let Some(above) = self.levels.iter().position(|level| level.holding(lo, hi).is_some()) else {
             return Vec::new();
@@ -98,7 +98,7 @@ impl Hierarchy {
         }
     }
 
-    /// Returns the name of a node, or of a single value, as it stands in the hierarchy. `None` for NULL.
+    /// Returns the name of a node or a single value, as the hierarchy has it. `None` for NULL.
     pub fn label(&self, first: u32, last: u32) -> Option<&str> {
         if first == last {
             return self.leaves[first as usize].as_deref();

@@ -161,7 +161,7 @@ impl IdentifierBuilder {
     }
 }
 
-/// Appends numbers of one width to those behind the last chunk, and makes chunks of whole blocks.
+/// Appends numbers of one width behind the last chunk, and makes chunks of whole blocks.
 fn append_numbers<T: ArrowNativeType>(ids: &ArrayRef, behind: &mut Vec<T>, chunks: &mut Vec<ArrayRef>) -> Result<()> {
     let numbers = numbers_of::<T>(ids).ok_or_else(|| Error::internal("numbers that are none"))?;
     let mut left: &[T] = &numbers;
@@ -201,7 +201,7 @@ fn numbers_in_one_piece<T: ArrowNativeType>(chunks: &[ArrayRef]) -> Option<Vec<T
     Some(all)
 }
 
-/// Returns a number for each identifier that is the same for ever, to seal with what is remembered of a person.
+/// Returns a number for each identifier, the same for ever. It seals what is remembered of a person.
 ///
 /// # Errors
 /// When Arrow cannot encode the type as rows.
@@ -223,7 +223,7 @@ pub struct People {
     pub arrival: Vec<u32>,
 }
 
-/// A column of identifiers and its order by keyed hash (equal hashes by value, equal values in no particular order).
+/// A column of identifiers and its order by keyed hash. Equal hashes are ordered by value, equal values in no particular order.
 ///
 /// The order is random to anyone without the key, and the same for any order of arrival.
 #[derive(Debug)]

@@ -92,7 +92,7 @@ impl LossBuilder {
         self.encoder.size() + self.original.capacity() * size_of::<u64>() + self.released.capacity() * pair
     }
 
-    /// Encodes the attribute, rows of the original by code, and rows of the release by the ends' codes.
+    /// Encodes the attribute, the rows of the original, and the ends of the release's rows.
     fn encode(self, hierarchies: Option<&Hierarchies>) -> Result<Collected> {
         let given = given_order(&self.field)?;
         let order = Order::of(self.field.name(), hierarchies, given.as_deref());
@@ -133,7 +133,7 @@ impl LossBuilder {
         Ok((Measure::new(&attribute, &original)?.values(), (rows > 0).then_some(mean)))
     }
 
-    /// Returns the number of values of the attribute, and the mean loss over the rows of the release; `None` if there are none.
+    /// Returns the number of values of the attribute, and its rows' mean loss. `None` if there are no rows.
     ///
     /// # Errors
     /// When intervals are not intervals in the order of the domain, or hold no value of the original.

@@ -111,7 +111,7 @@ pub struct Microdata {
     pub sensitive: Option<Attribute>,
     /// Code of each row's sensitive value; empty without the attribute.
     pub sensitive_codes: Codes,
-    /// The column within whose values rows are anonymized independently of each other, and each row's code in it.
+    /// The column within whose values rows are anonymized alone, and each row's code.
     pub within: Option<(Attribute, Vec<u32>)>,
     /// Attributes that travel with the sensitive value.
     pub other: Vec<Attribute>,

@@ -44,7 +44,7 @@ impl NearNumbers {
         (whole || *data_type == DataType::Date32).then(|| Self { least: 0, codes: Vec::new(), null: UNKNOWN })
     }
 
-    /// Appends the codes of numbers, [`UNKNOWN`] for those that have none yet, whose places go to `unknown`.
+    /// Appends the codes of numbers, and [`UNKNOWN`] for those without one. The places of the latter go to `unknown`.
     pub(super) fn look_up(&self, numbers: &ArrayRef, codes: &mut Vec<u32>, unknown: &mut Vec<u32>) {
         by_type!(self.look_up_in(numbers, codes, unknown));
     }

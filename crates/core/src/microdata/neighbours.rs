@@ -26,7 +26,7 @@ impl Microdata {
         rows.into_par_iter().with_min_len(PIECE).map(|keyed| keyed as u32).collect()
     }
 
-    /// Returns for each code of each quasi-identifier the bits of its place, as they stand in a key. Of more than 32, the first ones decide.
+    /// Returns for each code the bits of its place as a key has them. There is a list for each quasi-identifier. Of more than 32, the first ones decide.
     fn bits_of_places(&self) -> Vec<Vec<u32>> {
         let d = self.quasi.len().min(u32::BITS as usize);
         if d == 0 {
@@ -154,7 +154,7 @@ mod tests {
         }
     }
 
-    /// Of rows that stand next to each other half differ by little, where in random order they differ by a third of the way.
+    /// Half of the neighbouring rows differ by little; in random order they differ by a third of the way.
     #[test]
     fn rows_that_stand_together_lie_close_together() {
         let column = |step: usize| (0..4000).map(|row| (row * step % 4001 % 256) as i32).collect::<Vec<i32>>();

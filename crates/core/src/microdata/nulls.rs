@@ -9,7 +9,7 @@ use super::{Codes, Microdata, Updates, parts_of};
 use crate::error::{Error, Result, thousands};
 
 impl Microdata {
-    /// Takes NULL out of the domain of the sensitive attribute, where no row has it any more. Returns true if it was there, so that all codes are one less.
+    /// Takes NULL out of the domain of the sensitive attribute, if no row has it. Returns true if it was there, so that all codes are one less.
     ///
     /// # Errors
     /// When a row has it still.

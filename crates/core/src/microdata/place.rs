@@ -17,7 +17,7 @@ use crate::error::{Error, Result};
 /// A cut of a sampled table, or a cell of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PlaceCut {
-    /// Rows with codes of the attribute up to `last` go to the node `below`, others to `above`.
+    /// Rows with codes up to `last` go to the node `below`, others to `above`.
     Cut {
         /// Place of the attribute among the quasi-identifiers.
         attribute: usize,

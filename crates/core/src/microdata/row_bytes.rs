@@ -7,7 +7,7 @@ use siphasher::sip::SipHasher13;
 
 use crate::error::Result;
 
-/// Rows whose bytes are together at a time, so that they stay in the nearest cache.
+/// Number of rows whose bytes are together at a time: they stay in the nearest cache.
 const BLOCK: usize = 256;
 
 /// Layout of a table's columns in the bytes of a row: numbers as they are, a hash of all other columns together,
@@ -113,7 +113,7 @@ fn width(data_type: &DataType) -> Option<usize> {
 }
 
 impl Number {
-    /// Puts the numbers of rows from `start`, as many as there are bytes for, all of which are 0 yet.
+    /// Puts the numbers of rows from `start` into zeroed bytes, until these are full.
     fn put(&self, column: &ArrayData, start: usize, bytes: &mut [u8], length: usize) {
         match self.width {
             1 => self.put_as(column, u8::to_le_bytes, start, bytes, length),
@@ -192,7 +192,7 @@ mod tests {
     }
 
     proptest! {
-        /// Rows are alike where their hashes are, wherever they are, and whatever is there in place of NULLs.
+        /// Rows are alike if their hashes are, anywhere and with anything for NULLs.
         #[test]
         fn hashes_tell_what_rows_are_alike(
             rows in prop::collection::vec(row(), 1..(3 * BLOCK)),

@@ -1,5 +1,5 @@
-//! Codes of several columns, row after row, in as few bytes as the greatest of them needs: methods look at all codes of a row at once, and at rows
-//! in any order, and of what is small more stays in the cache.
+//! Codes of several columns, row after row, in as few bytes as the greatest needs. Methods look at all codes of a
+//! row at once, and at rows in any order; more of what is small stays in the cache.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -67,7 +67,7 @@ impl RowCodes {
         self.codes.len().checked_div(self.columns).unwrap_or(0)
     }
 
-    /// Returns true if these are the codes of so many rows of so many columns, to the last one.
+    /// Returns true if these are all codes of so many rows of so many columns.
     pub fn are_of(&self, rows: usize, columns: usize) -> bool {
         self.codes.len() == rows * columns && (self.is_empty() || self.columns == columns)
     }

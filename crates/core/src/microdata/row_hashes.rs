@@ -13,7 +13,7 @@ use super::ColumnEncoder;
 use super::row_bytes::RowBytes;
 use crate::error::{Error, Result};
 
-/// Tags of the rows of a table, by a keyed hash of all their columns, and of the values of one of these.
+/// Keyed hashes of a table's rows over all columns, and of one column's values.
 pub struct RowHashes {
     encoder: ColumnEncoder,
     /// Type that the values are compared in.

@@ -30,7 +30,7 @@ pub fn shuffle<T: Copy + Default + Send + Sync>(items: &mut [T], rng: &mut impl 
     together(&parts, items, |number, bucket| bucket.shuffle(&mut stream(PARTS + number)));
 }
 
-/// Puts each of some lists in random order, on all cores where there are many items.
+/// Shuffles each of some lists, on all cores if there are many items.
 pub fn shuffle_each<T: Send>(lists: &mut [&mut [T]], rng: &mut impl Rng) {
     match drawn_at_once(lists.iter().map(|list| list.len()).sum(), rng) {
         None => lists.iter_mut().for_each(|list| list.shuffle(rng)),
@@ -105,7 +105,7 @@ mod tests {
         }
     }
 
-    /// The beginning of a short list beside a long one is uniform, by seeds and by draws from one generator.
+    /// The beginning of a short list beside a long one is uniform. Lists are shuffled by seeds and by one generator.
     #[test]
     fn lists_are_in_any_order() {
         const SIZE: usize = 8;

@@ -8,7 +8,7 @@ use datafusion::arrow::datatypes::{DataType, Float32Type, Float64Type};
 
 use crate::error::Result;
 
-/// Returns the type that a column is encoded and published with, or `None` without order or equality.
+/// Returns the published type of a column, or `None` without order or equality. The column is encoded with this type.
 ///
 /// Dictionaries are published as their values and half floats as single ones. Unsigned integers become the next wider
 /// signed type (`DECIMAL(20, 0)` for 64 bits), because Delta Lake has no unsigned types.
@@ -67,7 +67,7 @@ pub fn sql_type(data_type: &DataType) -> Option<String> {
     })
 }
 
-/// Returns true if an interval of the type is measured by its length rather than by the number of its values.
+/// Returns true if intervals of the type are measured by length, not by values.
 pub fn is_continuous(data_type: &DataType) -> bool {
     data_type.is_floating()
         || data_type.is_decimal()

@@ -17,7 +17,7 @@ pub struct Updates {
 }
 
 impl Updates {
-    /// Returns true if the publisher gave probabilities, so that no pair can be added without one.
+    /// Returns true if the publisher gave probabilities. No pair can be added without one then.
     pub fn weighted(&self) -> bool {
         !self.probabilities.is_empty()
     }

@@ -18,7 +18,7 @@ pub struct Intervals(
 );
 
 impl Intervals {
-    /// Makes the intervals of so many groups, on all cores, none of whose codes is above `most`. `fill` is given the first of some groups
+    /// Makes the intervals of so many groups, with codes of at most `most`; on all cores. `fill` is given the first of some groups
     /// and a place for each of their `d` intervals, all of them `[u32::MAX, 0]`. `None` if one stays empty, or has a greater code.
     pub fn made<S>(
         d: usize,
@@ -86,7 +86,7 @@ impl Intervals {
         self.0.change(GROUPS, |first, ends| change(first, ends.as_chunks_mut().0))
     }
 
-    /// Returns true if `is` holds for the intervals of some groups at a time, looked at as by [`change`](Self::change).
+    /// Returns true if `is` holds for all groups, some at a time as by [`change`](Self::change).
     pub fn all(&self, is: impl Fn(usize, &[[u32; 2]]) -> bool + Sync) -> bool {
         let pieces = (0..self.0.rows().div_ceil(GROUPS)).into_par_iter();
         let near = pieces.map_init(Vec::new, |near, piece| {
@@ -140,7 +140,7 @@ impl Intervals {
 mod tests {
     use super::*;
 
-    /// Of any width, one chunk of groups and several, and put together of parts of different widths.
+    /// Intervals are what they were made of. They have any width, one chunk and several, and parts of different widths.
     #[test]
     fn intervals_are_what_they_were_made_of() {
         for most in [9, 255, 256, 65_535, 65_536, u32::MAX] {

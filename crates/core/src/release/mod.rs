@@ -89,7 +89,7 @@ impl Groups {
         for_each_of(&mut codes.to_vec(), &mut f);
     }
 
-    /// Appends the groups of a part of the microdata, whose row `i` is row `rows[i]` of the whole.
+    /// Appends the groups of a part of the microdata: its row `i` is row `rows[i]`.
     pub fn append(&mut self, part: Self, rows: &[u32], within: Option<u32>) {
         let members = self.members.len() as u32;
         if self.starts.is_empty() {
@@ -167,9 +167,9 @@ impl Release {
         intervals.ok_or_else(|| Error::internal("a group without real rows, or with a value that is not in the domain"))
     }
 
-    /// Returns the mean length of the published intervals as a share of their domains (the normalized certainty penalty), over groups'
-    /// real and counterfeit rows alike: 0 when nothing was generalized, 1 when everything was suppressed. Of perturbed rows, the mean
-    /// distance between original and published values as a share of that between the domain's ends.
+    /// Returns the mean length of the published intervals (the normalized certainty penalty). It is a share of their domains,
+    /// over groups' real and counterfeit rows alike: 0 when nothing was generalized, 1 when everything was suppressed. Of
+    /// perturbed rows, the mean distance between original and published values as a share of that between the domain's ends.
     pub fn mean_extent(&self) -> f64 {
         let d = self.microdata.quasi.len();
         let mut sum = 0.0;

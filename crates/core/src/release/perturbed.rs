@@ -15,7 +15,7 @@ pub struct Perturbed {
     pub unchanged: usize,
     /// Rows that are published as an earlier release did, or as it has dealt them. They are the last members.
     pub repeated: usize,
-    /// Of rows that were dealt, the place of each member in the order of its group; empty of others.
+    /// Place of each member in the order of its group, of dealt rows; empty of others.
     pub places: Vec<u32>,
     /// Of these, for each quasi-identifier the place of whom they show, member after member.
     pub shown: Vec<u32>,

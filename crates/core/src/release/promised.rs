@@ -28,8 +28,8 @@ pub enum Promise {
         /// Equally frequent values with that entropy.
         l: usize,
     },
-    /// The sensitive values are distributed as in the whole (as in its part of the column within), up to an earth mover's
-    /// distance of `t`: over ranks for numbers and times, over equal distances for categories.
+    /// The sensitive values are distributed as in the whole, or its part by `within`. The earth mover's distance is at
+    /// most `t`: over ranks for numbers and times, over equal distances for categories.
     Close {
         /// Greatest distance, 0 to 1.
         t: f64,
@@ -41,7 +41,7 @@ pub enum Promise {
 pub enum Lineage {
     /// m-invariance: everybody has one signature for ever.
     Invariant,
-    /// The same, and whoever came after the first release has one of its signatures, or one with a value that it has not.
+    /// The same, and everybody new later has one of the first signatures. Alternatively they have one with a value that it has not.
     Drawn,
     /// m-Distinct: everybody has one label for ever, people of a group have different ones, and the value at every label of a
     /// group is one that the value at that label can have become, of the group that each of its people was in most recently.

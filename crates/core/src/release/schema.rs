@@ -53,7 +53,7 @@ pub struct Shape {
     pub labels: bool,
     /// True if intervals have the names of hierarchies' nodes beside their ends.
     pub nodes: bool,
-    /// True if rows without groups say how many there are in the release, and how many of these are counterfeits.
+    /// True if rows without groups say the release's numbers of rows and of counterfeits.
     pub counted: bool,
 }
 

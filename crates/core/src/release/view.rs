@@ -46,14 +46,14 @@ pub struct Published {
     facts: Vec<Facts>,
     /// Number that is added to the groups' numbers.
     base: i64,
-    /// Columns that the sensitive value was made of, if it was, and their values by its code.
+    /// Columns that the sensitive value was made of, and their values by its code. Empty if it is of none.
     parts: Vec<FieldRef>,
     values_of_parts: OnceLock<Vec<ArrayRef>>,
     /// Commitments to the values of each column that travels, once some are made.
     sealing: OnceLock<Vec<Commitments>>,
     /// The values of all members, in place of the groups': in as few bytes as they need, for they are looked at all over the memory.
     values: Codes,
-    /// True if the values of every group are different and ascend, so that they are its histogram.
+    /// True if each group's values are different and ascend. They are its histogram then.
     ascend: bool,
     /// Says how long texts are, once that was asked for.
     row_bytes: OnceLock<RowBytes>,
@@ -322,8 +322,8 @@ impl Published {
         Ok(Arc::new(ListArray::try_new(item, offsets, values, None)?))
     }
 
-    /// Returns for members whose quasi-identifiers were dealt the number of the group in the release, their place in
-    /// its order, and the places of those whom they show.
+    /// Returns three columns of members whose quasi-identifiers were dealt. These are the number of the group in the
+    /// release, their place in its order, and the places of those whom they show.
     ///
     /// # Errors
     /// When nothing was dealt.
@@ -365,15 +365,15 @@ impl Published {
         }
     }
 
-    /// Returns the members who are people and whose row is `wanted`, in the order that was drawn.
+    /// Returns the members who are people with `wanted` rows, in the order that was drawn.
     pub fn members(&self, wanted: impl Fn(u32) -> bool) -> Vec<u32> {
         let row_of = |member: u32| self.release.groups.members[member as usize];
         let order = self.order.iter().map(|leaving| leaving.member);
         order.filter(|&member| row_of(member) != COUNTERFEIT && wanted(row_of(member))).collect()
     }
 
-    /// Returns the members who are people and of whose row `before` says nothing, or others than the sensitive values of the group (in the order that the
-    /// method left), in the order that was drawn.
+    /// Returns the members who are people and whose sensitive values `before` does not have. It may say nothing of their
+    /// row, or others than those of the group (in the order that the method left). They come in the order that was drawn.
     pub fn members_changed<'a>(&self, before: impl Fn(u32) -> Option<&'a [u32]>) -> Vec<u32> {
         let groups = &self.release.groups;
         let wanted = |leaving: &Leaving| {
@@ -422,7 +422,7 @@ impl Published {
     }
 }
 
-/// Returns true if nothing is asked of a row but the quasi-identifiers of its person and what its group has.
+/// Returns true if only people's quasi-identifiers and their groups' values are asked for.
 fn shows_rows_only(release: &Release, schema: &SchemaRef) -> bool {
     let Release { microdata, body, .. } = release;
     let shown = |field: &FieldRef| {
@@ -433,7 +433,7 @@ fn shows_rows_only(release: &Release, schema: &SchemaRef) -> bool {
     body.form() == Form::Anatomy && microdata.people.is_none() && schema.fields().iter().all(shown)
 }
 
-/// Returns true if a column tells something of a row's group, in releases that publish like this.
+/// Returns true if a column tells of a row's group, in releases of this form.
 fn tells_of_group(column: &str, form: Form) -> bool {
     match column {
         GROUP_ID => true,

@@ -2,7 +2,7 @@
 
 use siphasher::sip::SipHasher24;
 
-/// Sensitive values, and values that travel with them, of the rows in all worlds but the true one.
+/// Sensitive values, and values that travel with them, in all worlds but the true one.
 #[derive(Debug, Default)]
 pub struct Worlds {
     /// Rows of the partners, row after row of the microdata.

@@ -21,7 +21,7 @@ use crate::microdata::thrown::{BUCKETS, Thrown};
 const PART: usize = 1 << 17;
 /// Values that are looked for together.
 const TOGETHER: usize = 1 << 10;
-/// Values that are thrown at once, at least, if their ranks are what is asked for.
+/// Least number of values that are thrown at once, if their ranks are asked for.
 const AT_ONCE: usize = if cfg!(test) { 1 << 10 } else { 1 << 22 };
 
 /// Places of identifiers among some values.
@@ -188,7 +188,7 @@ struct Bucket<'a> {
 }
 
 impl Bucket<'_> {
-    /// Looks for the values of the bucket, which come in their order, and tells each and the place of an equal identifier, or `NONE`.
+    /// Looks up the values of the bucket in their order. It tells each and the place of an equal identifier, or `NONE`.
     fn look_up(&self, values: &Values, mut each: impl FnMut(u32, u32)) {
         let (Self { number, own, .. }, Values { chunks, parts }) = (self, values);
         // Hashes are spread evenly: of so many ranges, each has one or two.

@@ -54,8 +54,8 @@ impl Found {
 }
 
 impl Identifiers {
-    /// Finds for each identifier, in hash order, the place of arrival of an equal one in `other`. Both must have been
-    /// hashed under the same key and be of the same type. Takes linear time.
+    /// Finds for each identifier, in hash order, the place of an equal one in `other`. Both must have been hashed under
+    /// the same key and be of the same type. Takes linear time.
     ///
     /// # Errors
     /// When Arrow cannot compare values of the type.

@@ -7,12 +7,12 @@ const ABOVE: [&str; 7] = [">=", ">", "≥", "over", "above", "more than", "at le
 const OPEN: [&str; 8] = ["+", "and over", "and above", "and older", "and more", "or more", "or over", "or older"];
 const BETWEEN: [&str; 6] = ["–", "—", "..", " to ", ";", "-"];
 
-/// Says how numbers in bands are padded with zeros, so that texts are in the order of the numbers.
+/// Padding of numbers in bands by zeros: it orders texts like the numbers.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Padding {
     /// Digits of each number.
     pub digits: usize,
-    /// True if bands that begin with a word for "less than" get a blank in front.
+    /// True if bands beginning with "less than" or the like get a leading blank.
     pub below: bool,
 }
 
@@ -46,7 +46,7 @@ fn least(text: &str) -> Option<f64> {
 }
 
 impl Padding {
-    /// Returns the padding that puts these bands in the order of their least numbers, if one does.
+    /// Returns the padding that orders these bands by their least numbers, if one does.
     pub(super) fn of(texts: &[&str], keys: &[f64]) -> Option<Self> {
         let longest = texts.iter().flat_map(|text| runs(text)).map(|(_, digits)| digits.len()).max()?;
         let digits = longest.div_ceil(3) * 3;

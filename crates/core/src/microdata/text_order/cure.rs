@@ -23,7 +23,7 @@ impl TextOrder {
         )
     }
 
-    /// Says of a column of numbers that a few texts keep it from being one, and how to mend that. `None` of other columns.
+    /// Says that a few texts make a column no numbers, and the cure. `None` of other columns.
     pub fn remark(&self, column: &str) -> Option<String> {
         let expression = || self.expression(&quote_identifier(column));
         self.strays.then(|| format!("numbers, but for a few texts, which {} makes NULL", expression()))

@@ -61,7 +61,7 @@ impl Pattern {
     }
 }
 
-/// Returns the pattern in which all of these texts are dates, and numbers in the order of the dates.
+/// Returns the pattern in which all of these texts are dates, with ordered numbers. The numbers are in the order of the dates.
 pub(super) fn read(texts: &[&str]) -> Option<(Pattern, Vec<f64>)> {
     // Of dates that can be read in both ways, those with points begin with the day everywhere.
     let orders = [([Day, Month, Year], '.'), ([Month, Day, Year], '/'), ([Day, Month, Year], '/')];

@@ -1,5 +1,5 @@
-//! Texts that stand for numbers, dates or bands of numbers, where the order of texts is another one: `10-14` comes before `5-9`, `1,200` before
-//! `900`, and `31.01.2024` after `01.02.2024`. A range over such a column begins with the higher value and holds others than it seems to.
+//! Texts that stand for numbers, dates or bands of numbers, and are ordered otherwise. `10-14` comes before `5-9`, `1,200` before `900`,
+//! and `31.01.2024` after `01.02.2024`. A range over such a column begins with the higher value and holds others than it seems to.
 
 mod bands;
 mod cure;
@@ -35,7 +35,7 @@ const NO_ANSWER: [&str; 21] = [
     "no answer",
 ];
 
-/// Holds what the texts of a column are, and where their order is not that of what they stand for.
+/// Meaning of a column's texts, if they are in another order than their meaning.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TextOrder {
     kind: Kind,

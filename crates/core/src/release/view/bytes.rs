@@ -108,7 +108,7 @@ impl Published {
         bytes
     }
 
-    /// Returns the mean bytes of a member's sensitive value, and of all values of its group.
+    /// Returns the mean bytes of a member's sensitive value and of its group's values.
     fn sensitive_bytes(&self, lengths: &[u32]) -> (usize, usize) {
         let groups = &self.release.groups;
         let members = groups.members.len().max(1);

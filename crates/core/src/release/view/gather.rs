@@ -23,7 +23,7 @@ pub(super) fn gather(values: &ArrayRef, places: &UInt32Array, data_type: &DataTy
     Ok(cast(&taken, data_type)?)
 }
 
-/// Returns true if views of these values are worth looking for values that are there several times: 64 bytes or more, on average.
+/// Returns true if repeated values are worth looking for: 64 bytes or more, on average.
 fn are_long(values: &ArrayRef) -> bool {
     let buffers = match values.data_type() {
         DataType::Utf8View => values.as_string_view().data_buffers(),

@@ -26,7 +26,7 @@ pub(super) struct Near {
     pub groups: Vec<u32>,
     /// Of each row's group, if there are any.
     pub facts: Vec<Facts>,
-    /// Both ends of each of the `d` intervals of each row's group, one after the other.
+    /// Both ends of each of the `d` intervals of each row's group, in turn.
     ends: Vec<u32>,
     d: usize,
 }

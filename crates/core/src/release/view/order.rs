@@ -122,7 +122,7 @@ impl GroupOf {
     }
 }
 
-/// Draws the order of all members, or of their rows, and the published number of each group.
+/// Draws the order of all members or their rows, and the published numbers of groups.
 pub(super) fn draw(groups: &Groups, leaves: Leaves, order: RowOrder, rng: &mut impl Rng) -> (Order, Vec<u32>) {
     // Whatever the order, the same is drawn, so that a seed's release is the same.
     if order == RowOrder::Groups
@@ -244,7 +244,7 @@ mod tests {
         }
     }
 
-    /// Members of one group need no number of it beside them, and leave in the same order as if they had one.
+    /// Members of one group leave in the same order as with its number.
     #[test]
     fn members_of_one_group_leave_as_any_others() {
         for members in [5_u32, 70_000] {

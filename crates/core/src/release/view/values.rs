@@ -12,8 +12,8 @@ use crate::release::{Body, COUNTERFEIT};
 const NONE: u32 = u32::MAX;
 
 impl Published {
-    /// Returns the values of the quasi-identifiers that some members publish one by one, column after column: the drawn ones where rows are perturbed, else
-    /// their own. NULL for counterfeits.
+    /// Returns the published values of some members' quasi-identifiers, column after column. They are the drawn ones
+    /// where rows are perturbed, else their own. NULL for counterfeits.
     ///
     /// # Errors
     /// When Arrow fails to gather values.

@@ -65,7 +65,7 @@ impl Published {
         commitments(self.sealing()?, &codes, &microdata.quasi, &salts, partners)
     }
 
-    /// Seals of the sensitive values of some members who are people, each by the salt of the person.
+    /// Returns the seals of some people's sensitive values, each by the salt of the person.
     ///
     /// # Errors
     /// When there is no sensitive attribute, and when Arrow cannot show a value.
