@@ -3,23 +3,23 @@
 
 use std::fmt;
 
-/// The best informed stranger for whom the bound of a release is proved, of those in `docs/threats.md`: everybody knows what the ones before
-/// know, and nobody's value.
+/// The best informed stranger for whom the bound is proved, of those in `docs/threats.md`. Everybody knows what the
+/// ones before know, and nobody's value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Against {
     /// Counts tables that explain the releases as equally likely, as the method's paper does.
     Paper,
     /// Puts together what can be known of all people at once.
     People,
-    /// Has the source of this program, and weighs tables by how likely it was to publish what it did; takes the values of whoever came
-    /// after the first release for drawn independently by its shares, and does not know how many people of each value came.
+    /// Has this program's source, and takes later people's values for drawn independently. The draws are by the shares of the first release,
+    /// and how many people of each value came is not known. Tables are weighed by how likely the program was to publish what it did.
     Law,
-    /// Has the source of this program, and weighs tables by how likely it was to publish what it did.
+    /// Has this program's source, and weighs tables by their probability to give the releases.
     Program,
 }
 
 impl Against {
-    /// Returns the strongest reader if a release is safe from everybody who has this program, else the reader of the method's paper.
+    /// Returns the reader with this program if `safe`, else the paper's.
     pub(super) fn program_if(safe: bool) -> Self {
         if safe { Self::Program } else { Self::Paper }
     }

@@ -60,8 +60,8 @@ pub(super) fn steps_by(counts: &[usize], m: usize, ties: &[u32]) -> Result<Vec<S
     Ok(steps)
 }
 
-/// Returns the rows that go under signatures that are there already, each signature taking as many as leave the rest m-eligible; they are taken
-/// from the counts.
+/// Returns the rows that go under signatures that exist, and takes them from the counts. Each signature takes as
+/// many as leave the rest m-eligible.
 ///
 /// The paper has new rows make signatures of their own, so that these become more and their buckets smaller with every release; small
 /// buckets need counterfeits for most rows that leave, and have less choice of near rows. Which signatures are reused depends on counts only.
@@ -98,8 +98,8 @@ pub(super) fn reuse<'a>(counts: &mut [usize], m: usize, signatures: impl IntoIte
     steps
 }
 
-/// Deals rows into groups of at least `m` with different values, as the steps say, and shows each group to `group`. `lines` has the
-/// rows of each value that occurs, in an order that does not depend on arrival; they are shuffled.
+/// Deals rows into groups of at least `m` different values, by the steps. It shows each group to `group`. `lines`
+/// has the rows of each value that occurs, in an order that does not depend on arrival; they are shuffled.
 pub(super) fn deal(
     lines: &mut [&mut [u32]],
     m: usize,
@@ -314,7 +314,7 @@ mod tests {
             prop_assert!(pieces.iter().all(|piece| piece.iter().all(|&row| codes[row as usize] == codes[piece[0] as usize])));
         }
 
-        /// The rest after old signatures took their rows is m-eligible, so that it can be assigned.
+        /// The rest after old signatures took their rows can be assigned: it is m-eligible.
         #[test]
         fn reused_signatures_leave_eligible_rows(
             counts in proptest::collection::vec(0_usize..60, 1..12),

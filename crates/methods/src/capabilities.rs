@@ -99,7 +99,7 @@ impl ValueChanges {
         matches!(self, Self::Lawful { .. })
     }
 
-    /// Returns true if values change without a law, so that silence about the period of a release tells something of them.
+    /// Returns true if values change without a law. Silence about the period of a release tells something of them then.
     pub fn are_lawless(self) -> bool {
         matches!(self, Self::Listed { .. } | Self::Any)
     }
@@ -113,14 +113,14 @@ impl ValueChanges {
 /// Findings on a snapshot before it is published.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Foreseen {
-    /// Each snapshot is accepted or refused by itself, for releases do not know of each other.
+    /// Each snapshot is accepted or refused by itself: releases do not know of each other.
     #[default]
     ByItself,
     /// Nothing: acceptance depends on what was drawn for earlier releases.
     Nothing,
     /// Values decide: those that people had before, and how often each occurs among new people.
     ByValues {
-        /// The inverse of the greatest share that a value may have among new people, if a greater one is refused.
+        /// Inverse of the greatest share of a value among new people, if it is limited.
         least: Option<usize>,
     },
 }

@@ -20,7 +20,7 @@ pub(super) fn alone<T: Send>(run: impl FnOnce() -> T + Send) -> T {
 struct Choices {
     made: Vec<(usize, usize)>,
     at: usize,
-    /// Choices of lists of parts of buckets, which are asked for by their places and more than once.
+    /// Choices of lists of parts of buckets, asked for by place and repeatedly.
     of_lists: HashMap<(u64, usize), usize>,
 }
 

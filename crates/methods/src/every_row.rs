@@ -94,7 +94,7 @@ mod tests {
     use super::*;
     use crate::microdata::{Codes, ColumnEncoder, Order, RowCodes};
 
-    /// A row that is there twice in the place of another, which could pass for one that is withheld; and others.
+    /// Faults of single rows are found. One is there twice in the place of another, which could pass for one that is withheld.
     #[test]
     fn every_row_leaves_once() {
         let microdata = Microdata {

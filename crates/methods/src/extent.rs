@@ -89,7 +89,7 @@ pub(super) trait Position: Copy + PartialOrd + Default + Send + Sync + 'static {
     /// Returns the ends of a box in one of its dimensions.
     fn ends(around: &Self::Box, dimension: usize) -> [Self; 2];
 
-    /// Returns the sum of the lengths of boxes, as shares of their domains, where positions are places; 0 around nothing.
+    /// Returns the sum of the lengths of boxes, as shares of their domains. Positions are places then; 0 around nothing.
     fn lengths(boxes: &[Self::Box]) -> f32;
 }
 

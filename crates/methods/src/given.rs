@@ -51,7 +51,8 @@ pub struct Trial {
     pub form: Form,
     /// True if a bound on the probability of each sensitive value comes with it.
     pub bounded: bool,
-    /// True if the value is ruled out where the most frequent sensitive value makes up more than its inverse; else by the number of rows.
+    /// True if the most frequent sensitive value limits the value. It is then at most the inverse of that share; else the number of rows decides. Else the
+    /// number of rows does.
     pub by_values: bool,
 }
 
@@ -92,7 +93,7 @@ pub struct Given<'a> {
 }
 
 impl<'a> Given<'a> {
-    /// Takes what is given for the parameters of a function, and leaves out what is about the call.
+    /// Takes the arguments of a function that are parameters, not about the call.
     ///
     /// # Errors
     /// When a whole number is out of range.
@@ -163,7 +164,7 @@ impl<'a> Given<'a> {
         self.word(name).map(|word| self.read(word.into())).transpose()
     }
 
-    /// Returns the parameters of a method that are called as the arguments, with defaults for those that were not given.
+    /// Returns the parameters of a method by the arguments, which have their names. Those that were not given get defaults.
     ///
     /// # Errors
     /// When these are no parameters of it, which is a bug.

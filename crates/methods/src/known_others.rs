@@ -1,4 +1,4 @@
-//! Inferences from one known value about people in *other* groups of the same release, by a reader of this program.
+//! Inferences of a reader with this program from one known value about *other* groups.
 //!
 //! The reader knows who is in which group, how often each value occurs, and the code. All ways to give out the values (*worlds*) are
 //! released over and over, and weighed by how often they lead to the groups that were published.
@@ -20,8 +20,8 @@ fn worlds() -> Vec<Vec<i32>> {
     all.map(|bits| (0..PEOPLE).map(|person| (bits >> person & 1) as i32).collect()).collect()
 }
 
-/// Returns the probability of the best guess of somebody's value for a reader who knows the value of one person in
-/// another group: mean, and for the outcome and pair of people with the best one.
+/// Returns the probability of the best guess by a value known in another group. The first is the mean, the second
+/// that of the outcome and pair of people with the best guess.
 fn best_guess(method: &AnyMethod) -> (f64, f64) {
     let worlds = worlds();
     let mut likelihood: BTreeMap<Vec<Vec<u32>>, BTreeMap<usize, f64>> = BTreeMap::new();

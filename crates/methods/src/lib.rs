@@ -106,7 +106,7 @@ use crate::microdata::{Layout, Microdata};
 use crate::release::{Description, Form, Release};
 use mondrian::PlacePrinciple;
 
-/// Sets what to write where a method refuses changed values, as a part of what it says.
+/// Sets the advice of a method that refuses changed values, within its text.
 pub(crate) const WHERE_VALUES_CHANGE: &str = "Where values really change, begin with 'method' 'dynamic', 'updates' 'changes' (in a call: \
     m_distinct(.., updates => changes, exact => true)), for people who are not in these releases; changes has the columns from_value, to_value and \
     probability";
@@ -132,7 +132,7 @@ pub trait Method: fmt::Debug + Send + Sync {
     /// Returns the guarantee, in the field's terms.
     fn guarantee(&self) -> String;
 
-    /// Returns the best informed stranger for whom the bound of a release holds, if all releases before it were made in the same way.
+    /// Returns the best informed stranger for whom the bound holds. All releases before it must be made in the same way.
     fn against(&self) -> Against;
 
     /// Returns what a participant can infer of others. In most methods something ties groups together (`participants`), so that nothing is excluded.
@@ -170,7 +170,7 @@ pub trait Method: fmt::Debug + Send + Sync {
         None
     }
 
-    /// Returns the argument that rules out publications of such a table, and why, if one does.
+    /// Returns the argument that rules out publications of such a table, with the reason.
     fn not_published_again(&self, _layout: &Layout) -> Option<(&'static str, &'static str)> {
         None
     }
@@ -276,7 +276,7 @@ impl AnyMethod {
         self.signature().name
     }
 
-    /// Returns the argument with the values that can be sensitive ones beside those of the snapshot: the domain, or what values can become.
+    /// Returns the argument with possible sensitive values beside those of the snapshot. It is the domain, or the update relation.
     #[doc(hidden)]
     pub fn values_argument(&self) -> &'static str {
         let takes = |name: &str| self.signature().parameters.iter().any(|parameter| parameter.name == name);

@@ -33,7 +33,7 @@ impl fmt::Debug for Monitor {
 }
 
 impl Monitor {
-    /// Makes a monitor that asks for memory before the method takes more than its working memory.
+    /// Makes a monitor that asks for memory beyond the method's working memory in advance.
     pub fn with_budget(budget: impl Fn(usize) -> Result<()> + Send + Sync + 'static) -> Self {
         Self { budget: Some(Box::new(budget)), ..Self::default() }
     }

@@ -71,8 +71,8 @@ impl Near {
     }
 }
 
-/// Looks at all groups in parallel, and returns what is wrong with one of them, if anything is: that it has no intervals, or what `broken_by` finds.
-/// Every thread has what `init` makes, and `first` is shown the members of a few groups together before these are looked at one after the other.
+/// Looks at all groups in parallel, and returns a fault of one, if any. A group has no intervals, or `broken_by` finds something. Every
+/// thread has what `init` makes, and `first` is shown the members of a few groups together before these are looked at one after the other.
 pub(super) fn any_broken<S>(
     microdata: &Microdata,
     groups: &Groups,

@@ -33,7 +33,7 @@ pub enum Kind {
     IntegerOrWord(&'static str),
     /// A number, or this word.
     NumberOrWord(&'static str),
-    /// One of these words.
+    /// A word of these.
     Word(&'static [&'static str]),
 }
 

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 
-/// A number from 0 to 1 that can be compared and hashed, bit by bit, as parameters are.
+/// A number from 0 to 1 that can be compared and hashed bit by bit.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 #[serde(try_from = "f64", into = "f64")]
 pub struct Share(f64);

@@ -1,5 +1,5 @@
-//! A reader who knows everybody's quasi-identifiers, who is present when, how often each value occurs at first, which updates are
-//! possible, and this code; as in m-invariance's `attack`, but values change.
+//! Attack like m-invariance's `attack`, but values change. The reader knows everybody's quasi-identifiers, who is
+//! present when, how often each value occurs at first, which updates are possible, and this code.
 //!
 //! The releases of a tiny table are made over and over for every *world* the reader thinks possible (every way to give out
 //! the values, and everything that can become of them), and worlds are weighed by how often they lead to what was published.

@@ -30,9 +30,9 @@ pub(super) struct Bucket {
     /// Returning rows.
     pub cells: BTreeMap<Cell, usize>,
     frequencies: FxHashMap<u32, usize>,
-    /// True if any value of an entry belongs to some system of distinct representatives of all entries.
+    /// True if all values of entries belong to systems of distinct representatives of all entries.
     free: bool,
-    /// True for each value of an entry that belongs to one, where that is not clear.
+    /// True for each value of an entry in such a system, where unclear otherwise.
     tested: FxHashMap<(usize, u32), bool>,
     /// True if no two entries have a value in common.
     pub disjoint: bool,

@@ -1,4 +1,4 @@
-//! Exact releases of many people who leave, return and change, one after the other, against the definition; and what they cost.
+//! Exact releases of many people in a row, against the definition, with their costs. People leave, return and change.
 
 use std::collections::{BTreeMap, BTreeSet};
 

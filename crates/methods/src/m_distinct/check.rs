@@ -66,7 +66,7 @@ impl Promise<'_> {
         (!self.microdata.can_publish(intervals)).then_some("an interval that is not a value of the hierarchy")
     }
 
-    /// Returns true if each of `before` can have become the one of `values` at its place.
+    /// Returns true if each of `before` can have become `values` at its place.
     fn is_legal_update(&self, before: &[u32], values: &[u32]) -> bool {
         let can = |(&before, value): (&u32, &u32)| self.relation.candidates(before).binary_search(value).is_ok();
         before.len() == values.len() && before.iter().zip(values).all(can)

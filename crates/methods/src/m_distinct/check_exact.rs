@@ -71,7 +71,7 @@ impl ExactPromise<'_> {
     }
 }
 
-/// Returns the laws by which the places of a group go on that was published so many releases ago.
+/// Returns the laws of the places of a group published so many releases ago.
 fn laws_of(laws: &Laws, signature: &[u32], steps: u32) -> Option<Vec<u32>> {
     signature.iter().map(|&value| laws.asked(value, steps)).collect()
 }

@@ -71,7 +71,7 @@ pub(super) fn complete(
     Ok(groups)
 }
 
-/// Rows by entry, ascending, and the values of counterfeits in the other entries, in their order.
+/// Rows by entry, ascending, and values of counterfeits in the other entries, in order.
 type Piece = (Vec<(usize, u32)>, Vec<u32>);
 
 /// Draws the values of a piece's counterfeits. `false` if there are none.

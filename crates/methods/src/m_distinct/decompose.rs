@@ -59,7 +59,7 @@ struct Scratch<const W: usize> {
     places: Places,
     /// Rows of a list by an attribute: place, and number in the list.
     order: Vec<u32>,
-    /// Of each list, how many of its rows are among the first places, from 0 to the height.
+    /// Number of rows of each list among the first places, from 0 to the height.
     shares: Vec<u32>,
 }
 
@@ -103,7 +103,7 @@ impl Bucket<'_> {
         }
     }
 
-    /// Returns the attribute and the number of groups on the left that cost least, as if all rows went together.
+    /// Returns the attribute and the number of groups on the left that cost least. It is as if all rows went together.
     fn best_cut<const W: usize>(self, node: &Node<'_, W, u32>, scratch: &mut Scratch<W>) -> (usize, usize) {
         let (d, h) = (self.microdata.quasi.len(), node.height);
         if h > SAMPLE_HEIGHT {
@@ -126,8 +126,8 @@ impl Bucket<'_> {
         (best.1, best.2)
     }
 
-    /// Reorders the lists so that the first so many rows of each are the left half, of which every value has at most `k`, and at
-    /// most as many as there are groups in the right one.
+    /// Reorders the lists so that the first rows of each are the left half. Every value has at most `k` of these, and
+    /// at most as many as there are groups in the right one.
     fn cut<const W: usize>(
         self,
         node: &mut Node<'_, W, u32>,
@@ -200,7 +200,7 @@ fn cost_of_middle<const W: usize>(node: &Node<'_, W, u32>, attribute: usize, spa
     k as u32 * halves[0].lengths() + (node.height - k) as u32 * halves[1].lengths()
 }
 
-/// Returns the least cost of a cut along an attribute, and the number of groups on its left. `shares` are those of the node's lists, and `order` is scratch.
+/// Returns the least cost of a cut along an attribute, and its left groups. `shares` are those of the node's lists, and `order` is scratch.
 fn best_place<const W: usize>(
     node: &Node<'_, W, u32>,
     attribute: usize,
@@ -242,8 +242,8 @@ fn best_place<const W: usize>(
     best
 }
 
-/// Moves rows of a list, both of whose sides are sorted, across the cut, those nearest to it, until its left side has as many of each value as
-/// `is` says. `place` tells the place of a row's value in `was` and `is`. Returns where the cut is then.
+/// Moves a list's nearest rows across the cut, until `is` holds on its left. Both sides are sorted; `is` tells the
+/// number of each value. `place` tells the place of a row's value in `was` and `is`. Returns where the cut is then.
 fn reorder<const W: usize>(
     list: &mut [Item<W, u32>],
     cut: usize,

@@ -1,6 +1,6 @@
-//! Enumeration of all draws of exact releases with exact weights, for all values that everybody can have had. The
-//! reader knows this code and the law of changes, everybody's quasi-identifiers, who is present when, which group
-//! holds whom, and how often each value occurs among the people who came with each release.
+//! Enumeration of all draws of exact releases with exact weights, for all possible values. The reader knows this
+//! code and the law of changes, everybody's quasi-identifiers, who is present when, which group holds whom, and how
+//! often each value occurs among the people who came with each release.
 //!
 //! The draws are those of the method itself ([`MDistinct::draw_exact`]), asked for one by one. What breaks if a condition of the theorem is dropped is
 //! found by telling the method what is not true: of a law by which all values of a component are alike, kinds are
@@ -50,7 +50,7 @@ struct Inferred {
     outcomes: usize,
     /// Groups with a counterfeit.
     counterfeits: usize,
-    /// Greatest ratio of the probability of a value at some release to 1 of the group's.
+    /// Greatest ratio of the probability of a value to 1 of the group's.
     most: Share,
     /// True if nothing at all is likelier or less likely than that.
     exact: bool,
@@ -159,7 +159,7 @@ impl History {
         })
     }
 
-    /// Returns all values that the people of a release can have, of whom these were the values before, with their weights.
+    /// Returns all values that the people of a release can have, with weights. Their values before are given.
     fn values(&self, world: &World, number: usize, cohort: &[u8]) -> Vec<(BTreeMap<usize, u8>, Share)> {
         let mut all = vec![(BTreeMap::new(), Share::new(1, 1))];
         for &person in &self.present[number] {
@@ -315,7 +315,7 @@ fn two_releases_are_exact_together() {
     assert!(outcomes > 300 && fake > 100, "{outcomes}, {fake}");
 }
 
-/// People who missed a release come back, and what they can have become meanwhile is another law.
+/// People who missed a release come back, and another law tells what they became.
 #[test]
 fn three_releases_are_exact_together() {
     let [outcomes, fake] = assert_exact(3, &CHANGING, 12);
@@ -348,7 +348,7 @@ fn told_what_is_possible(history: &History) -> History {
     History { told: law(&[8, 8, 8, 8]), ..history.clone() }
 }
 
-/// People who meet others whose last groups had other values can be told by them, without any counterfeit.
+/// People who meet others of another kind are told by them, without counterfeits. Their last groups had other values.
 #[test]
 fn kinds_by_candidate_sets_tell() {
     let history = mostly_stay(1, b"acbd", vec![vec![0, 1, 2, 3]; 2]);
@@ -359,7 +359,7 @@ fn kinds_by_candidate_sets_tell() {
     assert!(told.most.is_more_than(Share::new(19, 10)), "{:?}", told.most);
 }
 
-/// A group that one person leaves tells the counterfeit in the place, which has more often changed than people do.
+/// Counterfeits drawn uniformly tell: they have changed more often than people do. One person leaves a group, and a counterfeit takes the place.
 #[test]
 fn counterfeits_drawn_uniformly_tell() {
     let history = mostly_stay(1, b"ac", vec![vec![0, 1], vec![0]]);

@@ -1,4 +1,4 @@
-//! Releases that give everybody exactly `1/m`, also to a reader who knows this program and the law of changes.
+//! Releases with exactly `1/m` for everybody, to a reader with this program and the law.
 //!
 //! Rows share a bucket if what can follow the values of their last groups has, place by place, the same law; a counterfeit's value is drawn by it. So
 //! whoever is in which place, the next values are as likely, and the places of all people of a signature can be exchanged. New people
@@ -193,7 +193,7 @@ pub(super) fn steps_of(known: &Signatures, row: usize) -> Result<u32> {
     known.steps_of(row).ok_or_else(|| Error::internal("a row that was published nobody knows when"))
 }
 
-/// Returns the components of the groups that returning people were in, those of most people first.
+/// Returns the components of returning people's groups, those of most people first.
 fn old_signatures(places: &Places, known: &Signatures, component_of: &[u32]) -> Vec<Box<[u32]>> {
     let mut people = vec![0_usize; known.all().len()];
     let signatures = places.iter().filter_map(|(row, _)| known.number_of(row as usize));

@@ -24,7 +24,7 @@ struct Boxed {
 }
 
 impl Boxed {
-    /// Returns the growth of the box by a row, in lengths instead of areas, which are 0 for flat boxes.
+    /// Returns the growth of the box by a row, in lengths: areas are 0 for flat boxes.
     fn growth(&self, at: &[f32]) -> f32 {
         let Some(ends) = &self.ends else { return 1.0 };
         let before: f32 = ends.iter().map(|[lo, hi]| hi - lo).sum();
@@ -111,7 +111,7 @@ fn counterfeits(microdata: &Microdata, known: &Signatures, m: usize) -> usize {
     boxed.iter().map(|boxed| boxed.bucket.gaps()).sum::<usize>() + moves.padding.iter().sum::<usize>()
 }
 
-/// Returns the publications of a thousand people whose values change along a relation, release after release.
+/// Compares publications of a thousand people with changing values, release after release.
 fn compare(pairs: &Pairs, values: usize, seed: u64) -> [usize; 2] {
     let mut runner = TestRunner::deterministic();
     let closed: Vec<(String, String)> = closure(pairs).into_iter().collect();

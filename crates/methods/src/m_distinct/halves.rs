@@ -1,4 +1,4 @@
-//! Rows by entry and value on the two sides of a cut, and moves from one side to the other.
+//! Rows by entry and value on both sides of a cut, and moves across it.
 
 use rustc_hash::FxHashMap;
 
@@ -152,8 +152,8 @@ impl Halves {
     }
 }
 
-/// Moves rows from one side to the other until no value has more than `height` of them on the first; on the other none may
-/// have more than `other`, nor any entry.
+/// Moves rows until no value has more than `height` of them on the first side. On the other side none may have more
+/// than `other`, nor any entry.
 fn relieve(from: &mut Counts, to: &mut Counts, height: usize, other: usize) {
     for value in 0..from.values {
         loop {
@@ -203,7 +203,7 @@ fn relieve_value(from: &mut Counts, to: &mut Counts, value: usize, excess: usize
     false
 }
 
-/// Moves rows along the path that ends at an entry, or at a value that the entry gives back.
+/// Moves rows along the path that ends at an entry, or at its returned value.
 fn apply(
     from: &mut Counts,
     to: &mut Counts,

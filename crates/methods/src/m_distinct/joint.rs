@@ -29,7 +29,7 @@ struct Search<'a> {
 }
 
 impl<'a> Search<'a> {
-    /// Gives the members from `member` on of the groups from `group` on values in all ways. `None` when it gets too much.
+    /// Gives values in all ways to the members from `member` and `group` on. `None` when it gets too much.
     fn assign(&mut self, group: usize, member: usize, taken: u64) -> Option<()> {
         self.tried += 1;
         if self.tried > MOST {

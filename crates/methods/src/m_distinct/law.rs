@@ -10,7 +10,7 @@ use crate::error::{Error, Result, thousands};
 use crate::lots::Lots;
 use crate::microdata::Updates;
 
-/// The sum of the weights of a law, as two factors that can be drawn below: 2^7 3^2 5^5 7 11 13, and 2^16.
+/// Sum of a law's weights, as two factors that can be drawn below. They are 2^7 3^2 5^5 7 11 13, and 2^16.
 const FACTORS: [u64; 2] = [3_603_600_000, 1 << 16];
 const WHOLE: u64 = FACTORS[0] * FACTORS[1];
 
@@ -130,7 +130,8 @@ impl Laws {
         })
     }
 
-    /// Returns the number of the law of what follows a value after so many releases; after none it is the value itself. Cheapest if asked for in order of these.
+    /// Returns the number of the law of what follows a value after so many releases; after none it is the value itself. Cheapest if asked for in order of
+    /// these.
     ///
     /// # Errors
     /// When probabilities do not sum to 1, which reading them has refused.
@@ -246,7 +247,7 @@ mod tests {
         assert_eq!(shares(&mut laws, 1, 1), [(0, share(1, 2)), (1, share(1, 2))]);
     }
 
-    /// Values that are followed by the same are one kind, and so is what does not depend on how long ago it was.
+    /// Values with equal successors are one kind, and so are constant ones. A constant one does not depend on how long ago it was.
     #[test]
     fn equal_laws_have_one_number() {
         let pairs = (0..10).flat_map(|a| (0..10).filter(move |b| *b != a).map(move |b| (a, b, 0.1)));

@@ -144,8 +144,8 @@ pub struct MDistinct {
     pub balance: Balance,
     /// Treatment of new rows that are not m-eligible.
     pub on_ineligible: OnIneligible,
-    /// True if everybody has each value of their group with the same probability, also to a reader who knows this program and the law of changes.
-    /// Needs probabilities, disjoint first groups, blind balancing, and new rows that are eligible.
+    /// True if everybody has each value of their group with the same probability. This holds for a reader who knows this program
+    /// and the law of changes, too. Needs probabilities, disjoint first groups, blind balancing, and new rows that are eligible.
     #[serde(default, skip_serializing_if = "is_unset")]
     pub exact: bool,
 }
@@ -508,7 +508,7 @@ fn unlabelled() -> Error {
     Error::internal("a row with a signature and without a label")
 }
 
-/// Returns the rows that were published before, ascending, by the kind of their signature, their value and their label; on all cores.
+/// Returns the rows that were published before, by kind, value and label; on all cores. Rows ascend; the kind is of their signature.
 fn returning_rows(codes: &Codes, known: &Signatures, kind_of_signature: &[u32]) -> Result<FxHashMap<Cell, Vec<u32>>> {
     let part = codes.len().div_ceil(4 * rayon::current_num_threads()).max(1 << 14);
     let of_part = |number: usize| {

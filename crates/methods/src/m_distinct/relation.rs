@@ -41,7 +41,7 @@ impl Relation {
         Self::read(updates, values, true).map(|(relation, _)| relation)
     }
 
-    /// Reads the closed relation, and counts missing pairs, which are refused unless they are to be added.
+    /// Reads the closed relation, and counts missing pairs. They are refused unless they are to be added.
     fn read(updates: Option<&Updates>, values: usize, close: bool) -> Result<(Self, usize)> {
         let mut relation =
             Self { sets: Vec::new(), numbers: FxHashMap::default(), set_of: Vec::with_capacity(values), classes: true };

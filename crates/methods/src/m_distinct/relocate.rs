@@ -1,4 +1,4 @@
-//! Returning rows from their own buckets into ones that they can share with rows of other kinds, where that saves
+//! Moves of returning rows from their own buckets into shared ones, which save
 //! counterfeits.
 //!
 //! The paper lets every row choose by a score that depends on the rows before it, and on where rows lie; the latter would tell
@@ -22,7 +22,7 @@ pub(super) fn relocate(buckets: &mut Buckets, shared: &[Shared], relation: &Rela
     }
 }
 
-/// Moves rows of the kinds' own buckets to `host`, made higher by some groups first, if that saves counterfeits.
+/// Moves rows of the kinds' own buckets to `host`, if that saves counterfeits. Some groups may make it higher first.
 fn gain(buckets: &mut Buckets, host: usize, kinds: &[u32; 2], more: usize, relation: &Relation) -> bool {
     let sources = || kinds.iter().map(|&kind| kind as usize).filter(|&kind| kind != host);
     let mut tried = buckets.list[host].clone();
@@ -41,8 +41,8 @@ fn gain(buckets: &mut Buckets, host: usize, kinds: &[u32; 2], more: usize, relat
     true
 }
 
-/// Makes a bucket a group lower by moving rows into gaps of `host`, which is `height` groups high. Changes nothing if that
-/// cannot be done.
+/// Makes a bucket a group lower by moving rows into gaps of `host`. That is `height` groups high. Changes nothing
+/// if that cannot be done.
 fn lower(bucket: &mut Bucket, host: &mut Bucket, height: usize, kinds: &[u32; 2], relation: &Relation) -> bool {
     let peak = bucket.height();
     if peak == 0 {
@@ -69,7 +69,7 @@ fn lower(bucket: &mut Bucket, host: &mut Bucket, height: usize, kinds: &[u32; 2]
     true
 }
 
-/// Moves a row to the entry of its label in `host`, if that can take it.
+/// Moves a row to the entry of its label in `host`, if possible.
 fn move_one(
     from: &mut Bucket,
     host: &mut Bucket,

@@ -5,7 +5,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 /// Number of plain draws before a search.
 const DRAWS: usize = 32;
 
-/// Returns a value of each set, no value twice and none of `taken`, drawn at random: `draw(n)` is a number below `n`.
+/// Draws a value of each set, all different and none of `taken`. `draw(n)` is a number below `n`.
 ///
 /// Nearly always all systems are equally likely; where a draw rarely succeeds, the search prefers none on purpose.
 pub(super) fn draw(sets: &[&[u32]], taken: &[u32], mut draw: impl FnMut(usize) -> usize) -> Option<Vec<u32>> {
@@ -47,7 +47,7 @@ fn search(sets: &[&[u32]], taken: &[u32], draw: &mut dyn FnMut(usize) -> usize) 
     Some(found)
 }
 
-/// Gives a set a value of its own, others moving to other values if need be.
+/// Gives a set a value of its own; others move to other values if needed.
 fn augment(
     sets: &[&[u32]],
     set: usize,

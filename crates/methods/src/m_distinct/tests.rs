@@ -1,4 +1,4 @@
-//! The guarantee over chains of releases with random update relations, looked at with the update graph of `risk`.
+//! Tests of the guarantee over chains of releases, with the update graph of `risk`. Update relations are random.
 
 mod examples;
 
@@ -24,7 +24,7 @@ use crate::state::SnapshotBuilder;
 pub(super) type Row = (i64, Vec<i32>, String);
 /// Quasi-identifier that stands for NULL.
 const NULL: i32 = i32::MIN;
-/// Identifier -> values of the most recent group in the order of labels, and the own label, from 0.
+/// Identifier -> values of the most recent group, and the own label, from 0. Values are in the order of labels.
 pub(super) type Known = BTreeMap<i64, (Vec<String>, usize)>;
 /// Pairs of a value and its successor.
 pub(super) type Pairs = Vec<(String, String)>;
@@ -143,7 +143,7 @@ pub(super) fn closure(pairs: &Pairs) -> BTreeSet<(String, String)> {
     }
 }
 
-/// All releases of one publication as a reader of all of them sees them, and the publisher's memory.
+/// All releases of a publication as a reader sees them, and the publisher's memory.
 pub(super) struct History {
     closed: BTreeSet<(String, String)>,
     pub known: Known,
@@ -213,7 +213,7 @@ impl History {
         })
     }
 
-    /// Returns the greatest risk of anybody's value at any release by the update graph, and whether a candidate was ever ruled out.
+    /// Returns the greatest risk of a value by the update graph. It tells also whether a candidate was ever ruled out.
     pub(super) fn risk(&self) -> (f64, bool) {
         let texts: BTreeSet<&String> = self
             .closed
@@ -394,7 +394,7 @@ proptest! {
     }
 }
 
-/// Buckets of thousands of rows whose entries have values in common, so that every kind of cut is made.
+/// Large buckets with entries of common values are cut in every way. They have thousands of rows.
 #[test]
 fn large_buckets_with_common_values() {
     let pairs = classes(&[&["a", "b", "c", "d", "e", "f"], &["g", "h"]]);

@@ -22,7 +22,7 @@ pub(super) enum What {
     Components,
 }
 
-/// Units for the assignment, and the units that a row of each can be in a group with.
+/// Units for the assignment, with the units that can be in a group with each.
 #[derive(Debug)]
 pub(super) struct Units {
     pub what: What,
@@ -53,7 +53,7 @@ impl Units {
         }
     }
 
-    /// Returns the values that can come to the same end of fewer than `most` values are one unit, if there are others than the end's own.
+    /// Unites the values with the same end, if they are fewer than `most` values. There must be others than the end's own.
     fn by_ends(relation: &mut Relation, most: usize) -> Self {
         let values = relation.values();
         let is_end = |relation: &Relation, number: u32| {
@@ -138,7 +138,7 @@ mod tests {
         assert_eq!(Units::new(&mut relation(4, &[(2, 3), (3, 2)]), 2, false).what, What::Values);
     }
 
-    /// Returns true if a group can go on whatever allowed change happens to one of its people after the other.
+    /// Returns true if a group can go on after each change of its people.
     fn goes_on(relation: &Relation, values: &[u32], seen: &mut std::collections::BTreeSet<Vec<u32>>) -> bool {
         if !seen.insert(values.to_vec()) {
             return true;

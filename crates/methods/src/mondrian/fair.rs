@@ -6,11 +6,11 @@
 //! is, the rings are forgotten, and both sides go on; if not, the part is a leaf, and these are its rings. A part that is not worth a try, by the
 //! same figures, is a leaf with rings of people who lie close together ([`Rings::close`]).
 //!
-//! Shown all leaves and all `l` worlds, a reader who knows this code gives each world `1/l`. For let another of them be the true one. It differs
-//! from the true one by exchanges inside leaves, so inside both sides of every cut that was made: rings are drawn as uniformly, and the test
-//! looks at sides only, so that the cut is made with the same probability. In a leaf, rings and shifts are as likely ([`rings`](super::super::rings)), and
-//! that not all worlds pass the test is true whichever of them is the true one; where nothing was tried, nothing was learned. **A second try after a failure would break this**: the worlds of a
-//! leaf need not differ by exchanges inside the sides of a cut that failed.
+//! Shown all leaves and all `l` worlds, a reader who knows this code gives each world `1/l`. For let another of them be the true one. It differs from the
+//! true one by exchanges inside leaves, so inside both sides of every cut that was made: rings are drawn as uniformly, and the test looks at sides only,
+//! so that the cut is made with the same probability. In a leaf, rings and shifts are as likely ([`rings`](super::super::rings)), and that not all worlds
+//! pass the test is true whichever of them is the true one; where nothing was tried, nothing was learned. **A second try after a failure would break
+//! this**: the worlds of a leaf need not differ by exchanges inside the sides of a cut that failed.
 
 use std::sync::{Mutex, PoisonError};
 

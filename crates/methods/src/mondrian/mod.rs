@@ -16,11 +16,11 @@
 //! alone, where no cut looks at sensitive values, there is nothing to reason from; nor with `l` where cuts are [fair](Mondrian::fair).
 //!
 //! # Method
-//! K. LeFevre, D. DeWitt and R. Ramakrishnan, *Mondrian Multidimensional K-Anonymity*, ICDE 2006; l-diversity after
-//! A. Machanavajjhala et al., ICDE 2006; t-closeness after N. Li, T. Li and S. Venkatasubramanian, ICDE 2007. The whole table
-//! is cut in two, and each part again, while both parts keep the principle. [`Cuts::Median`] is the paper's choice of cuts.
-//! [`Cuts::Tight`] takes the cut that loses least instead, of all places in all attributes; also single values, or nodes of a
-//! hierarchy, against the rest, which binary cuts in an order cannot express. Where too few rows lie on one side, rows that lie on the cut fill up (*relaxed* cuts).
+//! K. LeFevre, D. DeWitt and R. Ramakrishnan, *Mondrian Multidimensional K-Anonymity*, ICDE 2006; l-diversity after A. Machanavajjhala et al., ICDE 2006;
+//! t-closeness after N. Li, T. Li and S. Venkatasubramanian, ICDE 2007. The whole table is cut in two, and each part again, while both parts keep the
+//! principle. [`Cuts::Median`] is the paper's choice of cuts. [`Cuts::Tight`] takes the cut that loses least instead, of all places in all attributes;
+//! also single values, or nodes of a hierarchy, against the rest, which binary cuts in an order cannot express. Where too few rows lie on one side, rows
+//! that lie on the cut fill up (*relaxed* cuts).
 //!
 //! # Cost
 //! O(n log n) rows looked at, times the square of the number of quasi-identifiers in parts below a thousand rows; larger

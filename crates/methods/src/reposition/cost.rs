@@ -54,7 +54,7 @@ impl Costs {
     }
 }
 
-/// An amount above 0 that can be compared and hashed, bit by bit, as parameters are.
+/// An amount above 0 that can be compared and hashed bit by bit, like parameters.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 #[serde(try_from = "f64", into = "f64")]
 pub struct Cost(f64);

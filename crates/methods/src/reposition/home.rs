@@ -102,7 +102,7 @@ impl Home {
     }
 }
 
-/// Puts records of a value in the order of their priorities, all of which are different then.
+/// Puts records of a value in the order of their priorities. All priorities are different then.
 fn by_lot(records: &mut [Record]) {
     records.sort_unstable_by_key(|record| record.priority);
     if tell_apart(records.iter_mut().map(|record| &mut record.priority)) {
@@ -110,8 +110,8 @@ fn by_lot(records: &mut [Record]) {
     }
 }
 
-/// Gives rows that are alike in everything, and have one priority, priorities of their own by counting them. The first keeps its own; whether there are any.
-/// Those that are alike come one after the other.
+/// Numbers rows that are alike and have one priority, to give them their own. The first keeps its own; whether
+/// there are any. Those that are alike come one after the other.
 fn tell_apart<'a>(priorities: impl Iterator<Item = &'a mut u64>) -> bool {
     let (mut first, mut twins, mut any) = (None, 0, false);
     for priority in priorities {
@@ -149,7 +149,7 @@ pub(super) fn reorder(placed: &mut Vec<Placed>, salt: u64) {
 
 /// Fewer numbers than these are sorted at once.
 const FEW: usize = 64;
-/// At most so many bits of a number decide where it goes first, so that places are in the cache.
+/// Greatest number of bits that decide a number's first place, to stay in the cache.
 const BITS: u32 = 12;
 /// Most numbers with the same first bits that are put in order one by one. Unless there are many numbers, there are seldom more.
 const MOST: usize = 16;
@@ -230,7 +230,7 @@ mod tests {
             }
         }
 
-        /// The order is as if whole lots were sorted, also where only their last bits differ.
+        /// The order is as if whole lots were sorted, even by their last bits.
         #[test]
         fn an_order_by_whole_lots(
             priorities in prop::collection::vec((0_u64..4, any::<u64>()), 0..40),

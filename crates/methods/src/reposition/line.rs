@@ -133,8 +133,8 @@ impl Line {
         first..last
     }
 
-    /// Returns the price of relaying the next candidate (the suppressed record of the latest time) to the end of the
-    /// window (`psi`, Equation 6). `None` if nothing is suppressed.
+    /// Returns the price of relaying the next candidate to the window's end (`psi`, Equation 6). It is the suppressed
+    /// record of the latest time. `None` if nothing is suppressed.
     pub(super) fn price(&self, end: i64, costs: &Costs) -> Option<f64> {
         let home = self.suppressed.latest()?;
         // The record that moves, and where it is.
@@ -188,7 +188,7 @@ impl Line {
         self.suppressed.push_back(moving);
     }
 
-    /// Takes what is to be published at a time, if it is the first of the window.
+    /// Takes the records to be published at a time, if it is the window's first.
     pub(super) fn leave(&mut self, time: i64) -> Homes {
         match self.slots.front() {
             Some(slot) if slot.time == time => self.slots.pop_front().map(|slot| slot.homes).unwrap_or_default(),

@@ -40,7 +40,7 @@ pub struct Departed {
     pub suppressed: Vec<Placed>,
 }
 
-/// A record that is held back, and when it is to be published as things are.
+/// A record that is held back, and its time of publication as things are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pending {
     /// The record and its original time.
@@ -101,7 +101,7 @@ impl Stream {
         })
     }
 
-    /// Makes the next value known, with what suppressing a record of it costs and a secret random number.
+    /// Adds the next value, with its cost of suppression and a secret random number.
     pub fn add_value(&mut self, suppress_cost: Option<f64>, tie: u64) {
         self.window.add_value(suppress_cost.unwrap_or(self.suppress_cost), tie);
     }
@@ -197,7 +197,7 @@ impl Stream {
         }
     }
 
-    /// Continues an earlier stream from what it held back and the time of its newest snapshot. All values are known.
+    /// Continues an earlier stream from held back records and its newest snapshot's time. All values are known.
     ///
     /// # Errors
     /// When a record is out of the window, which means that it was not held back by a stream of these parameters.
@@ -234,7 +234,7 @@ impl Stream {
         Ok(())
     }
 
-    /// Lets go of the snapshots that are out of the window when one of this time arrives.
+    /// Releases the snapshots that leave the window when one of this time arrives.
     fn leave_before(&mut self, time: i64, leave: &mut impl FnMut(Departed) -> Result<()>) -> Result<()> {
         while self.window.first().is_some_and(|first| first <= time.saturating_sub(self.width)) {
             if let Some(left) = self.window.leave() {

@@ -1,4 +1,4 @@
-//! The algorithm against the optimum of the problem it solves, streams against what they promise, the paper's examples.
+//! Tests of the algorithm against the optimum, of streams' promises, and of the paper's examples.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -44,8 +44,8 @@ impl Prices {
         lines.iter().zip(&self.suppress).map(of).sum()
     }
 
-    /// Returns the least loss over all recycle repositions of an initial solution (Definition 2), by assignment problems for each value and each
-    /// number of records that join the last snapshot, put together by dynamic programming for each level.
+    /// Returns the least loss over all recycle repositions of an initial solution (Definition 2). Assignment problems for each
+    /// value and each number of records that join the last snapshot are put together by dynamic programming for each level.
     fn optimum(&self, l: usize, lines: &[Line], end: i64) -> i64 {
         let tables: Vec<(usize, Vec<i64>)> =
             lines.iter().zip(&self.suppress).map(|(line, &suppress)| self.table(line, suppress, end)).collect();
@@ -70,7 +70,7 @@ impl Prices {
         best
     }
 
-    /// Returns the records of a value in the last snapshot, and the least loss of the value if so many join them.
+    /// Returns the records of a value in the last snapshot, and its least loss. The loss is that if so many join them.
     fn table(&self, line: &Line, suppress: i64, end: i64) -> (usize, Vec<i64>) {
         // Original time, where it is, whether it is published.
         let mut records: Vec<(i64, i64, bool)> = Vec::new();
@@ -357,8 +357,8 @@ proptest! {
         prop_assert_eq!(rest.iter().map(order).collect::<Vec<_>>(), left);
     }
 
-    /// The number of records of each value that is published at a time follows from the records up to then: no later one changes it, not even within
-    /// the window, whether it comes or the stream ends.
+    /// Later records change no count of a day, not even within the window. The number of records of each value that is
+    /// published at a time follows from the records up to then, whether later ones come or the stream ends.
     #[test]
     fn later_records_change_no_count_of_a_day(params in parameters(), snapshots in snapshots(), key: u64) {
         let published = |last: usize| {
@@ -408,7 +408,7 @@ proptest! {
     }
 }
 
-/// The records of a value and a time that move are drawn, also among rows that are alike.
+/// Lots decide which records of a value and a time move, also among equal rows.
 #[test]
 fn who_moves_is_by_lot() {
     let params = Reposition::try_new(2, 2).unwrap();

@@ -15,7 +15,7 @@ pub(super) struct Window {
     l: usize,
     costs: Costs,
     lines: Vec<Line>,
-    /// For each value, what suppressing a record costs, and a secret random number that breaks ties.
+    /// Cost of suppressing a record of each value, and a secret number to break ties.
     values: Vec<(f64, u64)>,
     /// Values that have suppressed records.
     waiting: Vec<Value>,
@@ -87,7 +87,7 @@ impl Window {
         self.snapshots.front().map(|snapshot| snapshot.time)
     }
 
-    /// Returns true if a suppressed record could still be published, so that a snapshot without records of its own may get some.
+    /// Returns true if a suppressed record could still be published. A snapshot without records of its own may get some.
     pub(super) fn is_waiting(&self) -> bool {
         !self.waiting.is_empty()
     }

@@ -35,7 +35,7 @@ impl Assigning<'_> {
         Ok(chosen)
     }
 
-    /// Computes what each of some people adds to the loss of each of as many rows.
+    /// Computes each person's addition to the loss of each of as many rows.
     fn costs(&self, boxes: &[[u32; 2]], codes: &[u32], rows: &[usize], people: &[usize]) -> Matrix {
         let d = self.microdata.quasi.len();
         let codes = |j: usize| people.iter().map(move |&person| codes[person * d + j]);
@@ -53,7 +53,7 @@ impl Assigning<'_> {
         matrix
     }
 
-    /// Returns the numbers of the people whom rows already are, for rows that are single values; `NONE` for others.
+    /// Returns the numbers of rows' own people, for rows of single values; `NONE` for others.
     ///
     /// By the loss metric, no assignment is better than the best of those that begin so. Let a row `x` have somebody else, `y`, and a row
     /// `b` somebody who is `x`. If they exchange, `x` loses nothing, and `b` with `y` loses at most what `b` with `x` and `x` with `y` lost, since

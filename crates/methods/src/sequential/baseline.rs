@@ -132,7 +132,7 @@ pub(super) fn cover(microdata: &Microdata, rings: &Rings) -> Vec<[u32; 2]> {
     boxes
 }
 
-/// Checks that `l` rows with different sensitive values cover everybody, their own among them, and in each of `l` worlds one.
+/// Checks that `l` rows with different sensitive values cover everybody. Their own is among them, and one is in each of `l` worlds.
 fn check(microdata: &Microdata, rings: &Rings, boxes: &[[u32; 2]]) -> Result<()> {
     let d = microdata.quasi.len();
     let mut place_of = vec![0; microdata.rows];

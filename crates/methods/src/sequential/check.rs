@@ -88,7 +88,7 @@ mod tests {
     }
 
     impl Released {
-        /// Makes people in rings of three, with or without hierarchies, and a column that travels with the sensitive one.
+        /// Makes people in rings of three, and a column that travels. Hierarchies are there or not.
         fn new(flat: bool) -> Self {
             let column = |of: fn(usize) -> usize| (0..ROWS).map(|row| Some(of(row) as i32)).collect();
             let people = People {
@@ -149,7 +149,7 @@ mod tests {
         }
     }
 
-    /// Every promise broken on purpose is found, in the first row of the first piece and of another, and in the last row.
+    /// Each broken promise is found, in the first rows of pieces and the last.
     #[test]
     fn wrong_releases_are_found() {
         for flat in [false, true] {

@@ -133,7 +133,7 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// Everybody has one row, and nobody can be exchanged with others so that less is lost: against all ways to choose, where there are few.
+        /// Everybody has one row, and no exchange of people loses less. The test compares all ways to choose, where there are few.
         #[test]
         fn of_two_ways_the_best_of_each_cycle(
             (one, other) in (1_usize..12).prop_flat_map(|n| {
@@ -167,7 +167,7 @@ mod tests {
         }
     }
 
-    /// Of many rows, on a few long cycles or on many short ones, by the walk that goes round one cycle after the other; on any number of threads.
+    /// Walks put together are those round each cycle, on any number of threads. There are many rows, on a few long cycles or on many short ones.
     #[test]
     fn walks_that_are_put_together_are_those_round_cycles() {
         const ROWS_OF_ALL: usize = 50_000;

@@ -110,7 +110,7 @@ impl<'a> Assignment<'a> {
         Self { matrix, prices, reduced, row_of: vec![NONE; width], column_of: vec![NONE; matrix.n] }
     }
 
-    /// Gives columns to the rows where they cost least, and returns the rows that have none.
+    /// Gives columns to the rows where they cost least; returns rows without one.
     fn reduce_columns(&mut self) -> Vec<u32> {
         let n = self.matrix.n;
         let (prices, _) = self.prices.as_chunks_mut::<LANES>();
@@ -151,7 +151,7 @@ impl<'a> Assignment<'a> {
         (0..n as u32).filter(|&row| self.column_of[row as usize] == NONE).collect()
     }
 
-    /// Gives rows the columns that they like best, whoever has them, as long as prices move.
+    /// Gives rows the columns that they like best, taken or not, while prices move.
     fn reduce_rows(&mut self, free: &mut Vec<u32>) {
         let (count, mut current, mut kept, mut tries) = (free.len(), 0, 0, 0);
         while current < count {
@@ -202,7 +202,7 @@ impl<'a> Assignment<'a> {
         Two { least, column, next, next_column: position(&self.reduced, next, column) }
     }
 
-    /// Gives a row a column, by the cheapest path of exchanges that ends in a column that nobody has.
+    /// Gives a row a column by the cheapest path of exchanges to a free one.
     fn augment(&mut self, start: u32, search: &mut Search) -> Result<()> {
         let none = || Error::internal("an assignment that was not found");
         search.begin(&self.prices);

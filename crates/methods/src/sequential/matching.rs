@@ -98,7 +98,7 @@ struct Giving {
     losses: Vec<AtomicU32>,
 }
 
-/// Draws for each class by itself, so that they are the same on any number of cores.
+/// Draws for each class by itself: they are the same on any number of cores.
 struct LotsOfClasses([u8; 32]);
 
 impl LotsOfClasses {
@@ -138,16 +138,16 @@ impl Giving {
 
 /// Rows that are looked at together.
 const PIECE: usize = 1 << 12;
-/// Linked rows of a class that lose less than this many times what matched ones do exchange people.
+/// Greatest loss of linked rows, in losses of matched ones, at which they exchange people.
 const WORTH_IT: f64 = 1.25;
-/// Classes whose matched rows lose more than this many times what linked ones do are not matched in the worlds that come after: rows are wider
-/// then, and by the loss metric those that are linked lose even less.
+/// Greatest loss of a class's matched rows, in losses of linked ones, for further matching. Rows are wider in later
+/// worlds, and by the loss metric those that are linked lose even less.
 const HOPELESS: f64 = 2.0;
-/// Nothing is matched where linked rows of the classes that are left lose less than one part in so many of what all lose: that is the most it could save.
+/// Inverse of the least loss of the linked rows that matching may save. It is a part of what all lose: that is the most it could save.
 const LITTLE: f64 = 10.0;
 
 impl Matching<'_> {
-    /// Starts from a world drawn at random, and generalizes its rows until they are consistent with the others, too, in random order: in
+    /// Starts from a world drawn at random, and generalizes its rows for the others. The others come in random order: in
     /// each world, everybody gets a row with the values that travel with them there, so that little is added to the loss.
     pub(super) fn release(&self, rng: &mut impl Rng) -> Result<Matched> {
         let microdata = self.microdata;
@@ -229,8 +229,8 @@ impl Matching<'_> {
         carried(self.partners, self.width, world, person)
     }
 
-    /// Gives rows of the classes that are tried the people whose values are of that class in a world, in parts from the same corner, the best for
-    /// each part.
+    /// Gives rows of the tried classes the people with their values in a world. It goes by parts from the same corner,
+    /// the best for each part.
     fn matched(
         &self,
         world: usize,
@@ -261,7 +261,7 @@ impl Matching<'_> {
         })
     }
 
-    /// Gives each row the person who carries the values of its donor in a world, as the baseline would do.
+    /// Gives each row the person with its donor's values in a world, like the baseline.
     fn linked(&self, matched: &Matched, donors: &[u32], world: usize) -> Given {
         let carrier: Vec<AtomicU32> = room(self.microdata.rows);
         (0..self.microdata.rows as u32).into_par_iter().with_min_len(1024).for_each(|person| {
@@ -272,7 +272,7 @@ impl Matching<'_> {
         Given { losses: self.losses(&matched.boxes, &people), people }
     }
 
-    /// Exchanges the people that rows are given between those of the same class that lie close together, in the classes where that is worth it.
+    /// Exchanges people between close rows of the same class, if it is worth it.
     fn exchanged(
         &self,
         matched: &Matched,
@@ -336,8 +336,8 @@ impl Matching<'_> {
         losses
     }
 
-    /// Returns for each class the losses beyond those of the rows alone, of rows that lose more. By entropies some lose
-    /// less when they are widened, and that is nobody's to choose.
+    /// Returns for each class the losses beyond those of its rows alone. By entropies some lose less when they are
+    /// widened, and that is nobody's to choose.
     fn added(&self, boxes: &Intervals, losses: &[f32], rows: &[&[u32]]) -> Vec<f64> {
         let d = self.microdata.quasi.len();
         let more =

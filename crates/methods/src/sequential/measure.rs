@@ -50,7 +50,7 @@ impl Measure {
         Self { scales: microdata.quasi.iter().enumerate().map(scale).collect() }
     }
 
-    /// Returns the loss of the smallest published value of quasi-identifier `j` that holds the codes from `lo` to `hi`.
+    /// Returns the loss of quasi-identifier `j`'s smallest published value with codes `lo` to `hi`.
     #[inline]
     pub(super) fn of(&self, j: usize, [lo, hi]: [u32; 2]) -> f32 {
         let scale = &self.scales[j];
@@ -60,7 +60,7 @@ impl Measure {
         }
     }
 
-    /// Returns true if what a value loses is at most the sum of what two losses that meet in it are: the loss metric.
+    /// Returns true if losses of values that meet add up: the loss metric. What a value loses is at most the sum of what two losses are.
     pub(super) fn adds_up(&self) -> bool {
         self.scales.iter().all(|scale| scale.below.is_empty())
     }
@@ -71,7 +71,7 @@ impl Measure {
         intervals.iter().enumerate().map(|(j, &interval)| self.of(j, interval)).sum()
     }
 
-    /// Returns the sum of the losses of the smallest box around a box and a point.
+    /// Returns the losses of the smallest box around a box and a point, summed up.
     #[inline]
     pub(super) fn with(&self, intervals: &[[u32; 2]], codes: impl Iterator<Item = u32>) -> f32 {
         let mut sum = 0.0;
@@ -87,7 +87,7 @@ impl Measure {
         self.scales.iter().enumerate().map(whole).sum()
     }
 
-    /// Adds to each cost what an interval of quasi-identifier `j` loses more when it holds a code, too. `places` are the codes once more.
+    /// Adds to each cost the loss of an interval that holds one more code. It is of quasi-identifier `j`. `places` are the codes once more.
     pub(super) fn add(&self, j: usize, [lo, hi]: [u32; 2], codes: &[u32], places: &[f32], costs: &mut [f32]) {
         if let Some(step) = self.scales[j].step {
             let (lo, hi) = (lo as f32, hi as f32);

@@ -118,7 +118,7 @@ pub struct Sequential {
 }
 
 impl SequentialRelease {
-    /// Makes releases by parts of at most `p` rows (100 is the paper's), of everybody who has worlds.
+    /// Makes releases by parts of at most `p` rows (100 is the paper's). They are of everybody who has worlds.
     pub fn new(p: usize) -> Self {
         Self { p, loss: Loss::default() }
     }
@@ -128,8 +128,8 @@ impl SequentialRelease {
         with_loss(loss: Loss);
     }
 
-    /// Adds up for each row its box and a person beside those of its class, its class and its person in each world, and
-    /// twice the places of it and a person while they are cut; and the losses of the parts that are matched at a time.
+    /// Adds up the bytes of rows, and of losses of parts matched together. Each row has its box and a person beside those
+    /// of its class, its class and its person in each world, and twice the places of it and a person while they are cut.
     /// `worlds` is how many there are. What boxes take is asked for when it is known how many values there are.
     fn bytes(&self, rows: usize, quasi: usize, worlds: usize) -> usize {
         let at_a_time = self.p.min(rows).pow(2) * 2 * size_of::<f64>() * rayon::current_num_threads();

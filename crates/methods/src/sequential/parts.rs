@@ -65,8 +65,8 @@ impl Parts {
     }
 }
 
-/// A row or person, by number, and where it lies: twice the middle, for each quasi-identifier, in two bytes. They move together, so they stand together. Of more
-/// than 32,768 values some share a place.
+/// A row or person, by number, and where it lies: twice the middle, for each quasi-identifier, in two bytes. They move together, so they stand together.
+/// Of more than 32,768 values some share a place.
 #[derive(Debug, Clone, Copy)]
 struct Item<const W: usize> {
     number: u32,
@@ -100,9 +100,9 @@ struct Piece<'a, const W: usize> {
 }
 
 impl Cutting<'_> {
-    /// Cuts both sides alike, at the middle of the attribute that spreads most, until parts are small enough. Where there is an end of a
-    /// value near the middle, values stay together. Both sides have nearly the same values, so both sides of a cut have, too. Rows that
-    /// tie are in random order. `rows` are those of the class.
+    /// Cuts both sides alike, in the middle of the widest attribute, into small parts. Where there is an end of a value
+    /// near the middle, values stay together. Both sides have nearly the same values, so both sides of a cut have, too.
+    /// Rows that tie are in random order. `rows` are those of the class.
     ///
     /// # Errors
     /// When there are more quasi-identifiers than are supported, which are refused before.
@@ -128,7 +128,7 @@ impl Cutting<'_> {
         in_width!(near.d, in_order_of(self, near, of_class, (&rows, &people)))
     }
 
-    /// Returns the number of last bits of a place that give way, so that it fits into two bytes.
+    /// Returns the number of last bits that a place loses to fit into two bytes.
     fn spare_bits(&self, j: usize) -> u32 {
         let greatest = 2 * self.microdata.quasi[j].domain.len().saturating_sub(1) as u64;
         (u64::BITS - greatest.leading_zeros()).saturating_sub(u16::BITS)
@@ -321,7 +321,7 @@ impl Ranks {
         }
     }
 
-    /// Returns the rank nearest to the middle, of those not far from it, at which a value ends; the middle if there is none.
+    /// Returns the rank near the middle at which a value ends, else the middle.
     fn near_middle(&self, middle: usize) -> usize {
         let n = self.len();
         if middle == 0 || middle >= n {

@@ -132,7 +132,7 @@ pub(super) fn encoded(people: &People, flat: bool) -> Microdata {
     builder(people, &people.all(), None, flat).unwrap().1.finish([1, 2]).unwrap().0
 }
 
-/// Appends hierarchies of quasi-identifiers with these values, in which every value has but the root above it.
+/// Appends hierarchies of quasi-identifiers with these values: all below but a root.
 pub(super) fn append_flat(
     builder: &mut SnapshotBuilder,
     leaves: impl Iterator<Item = (usize, BTreeSet<i32>)>,
@@ -187,7 +187,7 @@ fn partners(worlds: &RecordBatch) -> BTreeMap<i64, Vec<i64>> {
     (0..worlds.num_rows()).map(|i| (ids.value(i), list(i))).collect()
 }
 
-/// Returns the people who are not in a ring of different values with their partners, by the checker that shares no code with the method.
+/// Returns the people who are not in a ring of different values with their partners. The checker shares no code with the method.
 fn outside_rings(people: &People, partners: &BTreeMap<i64, Vec<i64>>) -> usize {
     let partners: Vec<Vec<usize>> = partners.values().map(|ids| ids.iter().map(|&id| id as usize).collect()).collect();
     let values: Vec<u64> = people.sensitive.iter().map(|&value| value as u64).collect();

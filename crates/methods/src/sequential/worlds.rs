@@ -165,8 +165,8 @@ impl Method for Worlds {
         Against::Program
     }
 
-    /// Adds up for each row its positions, twice while a bucket is cut, its ring and partners, and a copy of its codes
-    /// where some rows have worlds already.
+    /// Adds up the bytes of each row's positions, ring and partners. Positions count twice while a bucket is cut, and
+    /// codes are copied where some rows have worlds already.
     fn working_bytes(&self, rows: usize, quasi: usize) -> usize {
         rows * (mondrian::leaves_with_worlds_bytes(quasi) + 32 + 8 * self.l + 4 * quasi)
             + mondrian::axes_bytes(rows, quasi)
@@ -218,8 +218,8 @@ pub(super) fn rings(
     }
 }
 
-/// Checks that everybody has `l` different sensitive values over the worlds, and that every world is the table with people's values dealt anew. `codes` are
-/// these values.
+/// Checks that everybody has `l` different sensitive values over the worlds. Every world is the table with people's
+/// values dealt anew. `codes` are these values.
 fn check<C: Code>(codes: &[C], partners: &[u32], l: usize) -> Result<()> {
     let k = l - 1;
     if partners.len() != codes.len() * k {

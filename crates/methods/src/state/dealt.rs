@@ -27,14 +27,14 @@ pub const PLACE: &str = "place";
 /// Column of a ledger: for each quasi-identifier, the place in the ring of the person whose value somebody's row shows.
 pub const SHOWN: &str = "shown_places";
 
-/// Rings of earlier releases of which somebody is among the rows of microdata, and all others are as ghosts.
+/// Rings of earlier releases with somebody of the microdata; all others are as ghosts.
 #[derive(Debug, Clone, Default)]
 pub struct Dealt {
     /// Rows, ring after ring, each in its order.
     rows: Vec<u32>,
     /// End of each ring.
     ends: Vec<u32>,
-    /// For each of these rows and each quasi-identifier, the place in the ring of whom it shows.
+    /// Place in the ring of the shown person, for each row and quasi-identifier.
     shown: Vec<u32>,
     quasi: usize,
     /// True for rows that are in these rings; empty if none is.
@@ -190,7 +190,7 @@ impl Memory {
         })
     }
 
-    /// Appends the rows of people who are to be there as ghosts, and says how many these are.
+    /// Appends the rows of people who stay as ghosts, and returns their number.
     ///
     /// # Errors
     /// NULL or repeated identifiers.
@@ -233,7 +233,7 @@ impl Memory {
         Ok(count)
     }
 
-    /// Finds the rings of the rows of microdata, of which so many are of people who have left.
+    /// Finds the rings of the microdata's rows, many of them of people who left.
     ///
     /// # Errors
     /// When there are no identifiers, or somebody of a ring has no row.
@@ -270,7 +270,7 @@ impl Memory {
     }
 }
 
-/// Returns the columns of an entry between whom it is about and the release that drew its ring.
+/// Returns the columns of an entry between its person and the ring's release.
 pub(super) fn fields(sensitive: &FieldRef) -> [Field; 4] {
     [
         Field::new(VALUE, sensitive.data_type().clone(), false),

@@ -15,8 +15,8 @@ use crate::error::{Error, Result, thousands};
 use crate::microdata::{HashKey, MicrodataBuilder, OfGhosts, name_of};
 
 impl Memory {
-    /// Appends the rows of people who are to be there as ghosts, and says how many these are. None where values are not remembered, or
-    /// nothing travels in this release.
+    /// Appends the rows of people who stay as ghosts, and returns their number. None where values are not remembered,
+    /// or nothing travels in this release.
     ///
     /// # Errors
     /// When a ghost has no value of a column that travels; NULL or repeated identifiers.

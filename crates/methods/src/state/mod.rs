@@ -69,14 +69,15 @@ pub enum StateKind {
     Signatures,
     /// The same, and the number of the release: how many people the first one had under each signature.
     NumberedSignatures,
-    /// Identifier, signature, the label of everybody's own value in it, and the number of the release: the latest one counts.
+    /// Identifier, signature, own label, and the number of the release. The label is that of everybody's own value; the latest one counts.
     LabelledSignatures,
     /// The same of everybody at every release: the number of the latest one says how many releases ago it was.
     DatedSignatures,
     /// Identifier, and the number of the release. Of publications whose method knows of no earlier release, where rows have identifiers: nobody may
     /// be in two of them. An INSERT counts those who are by a plan of its own, so that no method is given this.
     People,
-    /// Identifier, sensitive value, ring and place in it, the places of whom the row shows, and the number of the release that drew the ring.
+    /// Identifier, sensitive value, ring and place, places of those shown, and number. The number is that of the release that drew the ring; the place is that
+    /// in the ring.
     Dealt,
     /// Identifier, partners and commitments.
     Worlds,
@@ -96,7 +97,7 @@ pub struct Facts {
     pub numbers: Numbers,
     /// Values are sealed: of each column that travels, every value has a hash while that is done.
     pub sealed: bool,
-    /// People who leave stay in releases without groups, as counterfeits, so that releases say how many these are.
+    /// People who leave stay in releases without groups, as counterfeits. Releases say how many these are.
     pub counted: bool,
 }
 
@@ -149,7 +150,7 @@ impl StateKind {
         Ok(Arc::new(Schema::new(fields)))
     }
 
-    /// Returns the columns that the next release needs, in the order in which [`SnapshotBuilder::append_previous`] takes them.
+    /// Returns the columns that the next release needs, as [`SnapshotBuilder::append_previous`] takes them.
     ///
     /// # Errors
     /// As for [`ledger_schema`].
@@ -263,7 +264,7 @@ impl State {
         }
     }
 
-    /// Returns the people who were published in this period with another value than they have now, and are again.
+    /// Returns the number of people published with an earlier value of this period again.
     pub fn held(&self) -> usize {
         match self {
             Self::Signatures(signatures) => signatures.held,
@@ -284,7 +285,7 @@ impl State {
         }
     }
 
-    /// Returns how many people of so many rows were in the newest release, where that is known.
+    /// Returns the number of people of the newest release among so many rows, if known.
     pub fn staying(&self, rows: usize) -> Option<usize> {
         match self {
             _ if self.returning(rows) == 0 => Some(0),
@@ -381,13 +382,13 @@ pub struct SnapshotBuilder {
     periods: Option<(Vec<u64>, u64)>,
     /// Columns in which people have what they had before, as far as they are sensitive.
     remembered: Vec<String>,
-    /// Rows of which some have worlds already are put in order by place, if there are so many. Partners lie close together, and from row to partner
-    /// is what these methods look most.
+    /// Least number of rows to order by place if some have worlds already. Partners lie close together, and from row to
+    /// partner is what these methods look most.
     by_place_from: usize,
 }
 
 impl SnapshotBuilder {
-    /// Returns a builder for batches of this layout, and for a method with state of this kind.
+    /// Returns a builder for batches of this layout and this kind of state.
     ///
     /// # Errors
     /// When a column's type cannot be grouped by.
@@ -409,13 +410,13 @@ impl SnapshotBuilder {
         self.number = Some(number);
     }
 
-    /// Says of which periods earlier releases are, the first one's first, and of which this one is, where values change from period to period; else
-    /// every release is one of its own.
+    /// Sets the periods of earlier releases and of this one, if values change by periods. The first release's is first;
+    /// without periods, every release is one of its own.
     pub fn set_periods(&mut self, periods: Option<(Vec<u64>, u64)>) {
         self.periods = periods;
     }
 
-    /// Says that people have in these columns what they had when they were last published, as far as they are sensitive. Of methods that know
+    /// Lets people keep their last published values in these columns, if they are sensitive. Of methods that know
     /// everybody's own value.
     pub fn remember(&mut self, columns: &[String]) {
         self.remembered = columns.to_vec();

@@ -1,8 +1,8 @@
 //! The value that everybody was published with, where it must stay: as it is in private releases that a call is passed, sealed in ledgers.
 //!
-//! A value that changes inside of its signature would be published without a trace of it in the signature, and of a group of one person and counterfeits the
-//! value that changes is the person's. A seal is a hash of the value, with the person's own salt ([`Commitments`]): by it a change is noticed, equal values do not
-//! look equal, and it is no secret to who has the ledger and tries the values of the signature.
+//! A value that changes inside of its signature would be published without a trace of it in the signature, and of a group of one person and counterfeits
+//! the value that changes is the person's. A seal is a hash of the value, with the person's own salt ([`Commitments`]): by it a change is noticed, equal
+//! values do not look equal, and it is no secret to who has the ledger and tries the values of the signature.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ const PIECE: usize = 1 << 13;
 /// The own values of people, entry by entry.
 #[derive(Debug, Default)]
 pub(super) enum OwnValues {
-    /// There are no entries, or they do not say.
+    /// No entries, or entries that do not say.
     #[default]
     Unknown,
     /// Provisional codes.
@@ -74,7 +74,7 @@ impl OwnValues {
         }
     }
 
-    /// Returns true if some of these entries, of one person, have another value than the others.
+    /// Returns true if some of a person's entries differ in value from the others.
     pub(super) fn differ(&self, entries: &[u32]) -> bool {
         entries.windows(2).any(|pair| match self {
             Self::Unknown => false,

@@ -15,7 +15,7 @@ use crate::microdata::{Microdata, parts_of};
 /// A value as the texts of its parts; of one column, one.
 type Parts = Vec<String>;
 
-/// Gives everybody the values that they had in these columns, as far as they are sensitive.
+/// Gives everybody their earlier values in these columns, if they are sensitive.
 ///
 /// # Errors
 /// Refused where somebody was never published, where such a value can change, and where what results cannot follow from what was.
@@ -59,9 +59,9 @@ pub(super) fn fill(microdata: &mut Microdata, known: &Signatures, columns: &[Str
     })
 }
 
-/// Gives everybody who was published in this period already the value that they were published with, and counts those who have another one in the
-/// microdata: a value that changed meanwhile changes with the next period. If such a snapshot were refused, its absence would tell readers that somebody's
-/// own value had changed.
+/// Gives everybody the value that they were published with in this period already. It counts those who have another
+/// one in the microdata: a value that changed meanwhile changes with the next period. If such a snapshot were
+/// refused, its absence would tell readers that somebody's own value had changed.
 pub(super) fn hold(microdata: &mut Microdata, known: &mut Signatures) {
     let last = |row: usize| {
         known.steps_of(row).filter(|steps| *steps == 0)?;
@@ -94,7 +94,7 @@ fn check_frozen(microdata: &Microdata, name: &str, same: impl Fn(u32, u32) -> bo
     }
 }
 
-/// Sets every row's value by its own, as far as that is given, and the one that the person was last published with.
+/// Sets every row's value by its own, if given, and the last published one.
 fn each(
     microdata: &mut Microdata,
     known: &Signatures,

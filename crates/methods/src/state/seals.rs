@@ -148,8 +148,8 @@ impl Seals {
         self.kind_of.iter().map(|kind| self.kinds[kind as usize].seals.iter().map(|seal| seal.name))
     }
 
-    /// Calls `of_piece` with the numbers of some entries at a time, and with those of them that have a salt: their number, this, and what they seal.
-    /// On all cores, and in the order of entries for each of what is returned, one after the other.
+    /// Calls `of_piece` with the numbers of some entries, and those with a salt. With the number come this, and what
+    /// they seal. On all cores, and in the order of entries for each of what is returned, one after the other.
     pub(super) fn in_pieces<R: Send>(
         &self,
         of_piece: impl Fn(Range<usize>, &mut dyn Iterator<Item = (usize, i64, Pairs<'_>)>) -> R + Sync,

@@ -34,9 +34,9 @@ pub struct Signatures {
     all: Arc<[Box<[u32]>]>,
     /// Number of people of the first release with each signature; empty if that was not asked for, or nobody was ever published.
     first: Arc<[usize]>,
-    /// True for rows that have another value than they were published with, where that must not be; empty if none has.
+    /// True for rows with another value than before, where values must stay; empty without any.
     changed: Vec<bool>,
-    /// People who were published in this period with another value than they have now, and are again.
+    /// Number of people published with an earlier value of this period again.
     pub(super) held: usize,
     /// People of the microdata who were in the newest release, where that is known.
     pub(super) staying: Option<usize>,
@@ -69,7 +69,7 @@ const UNDATED: &str = "`previous` does not say which release its rows are from (
     since; number the releases one after the other";
 
 impl Signatures {
-    /// Returns all signatures that were ever given, also to people who are not in the microdata.
+    /// Returns all signatures ever given, also to people who are not present.
     pub fn all(&self) -> &[Box<[u32]>] {
         &self.all
     }
@@ -86,7 +86,7 @@ impl Signatures {
         self.number_of(row).map(|number| &*self.all[number as usize])
     }
 
-    /// Returns the place of a row's own value in its signature, from 0, if its identifier was ever published and people have labels.
+    /// Returns the place of a row's own value in its signature, from 0. `None` if its identifier was never published, or people have no labels.
     #[inline]
     pub fn label_of(&self, row: usize) -> Option<u32> {
         self.label_of.of(row)
@@ -119,13 +119,13 @@ impl Signatures {
         self.all = self.all.iter().map(|set| set.iter().map(|code| code - 1).collect()).collect();
     }
 
-    /// Returns true if a row's person was published with another sensitive value, of methods of which values must stay.
+    /// Returns true if a row's person was published with another sensitive value. This is for methods of which values must stay.
     #[inline]
     pub fn is_changed(&self, row: usize) -> bool {
         self.changed.get(row).copied().unwrap_or(false)
     }
 
-    /// Returns the number of people of the first release with each signature, those who are not in the microdata included.
+    /// Returns the number of the first release's people with each signature. Those who are not in the microdata are included.
     pub fn first(&self) -> &[usize] {
         &self.first
     }
@@ -147,7 +147,7 @@ pub(super) enum Says {
     Dates,
 }
 
-/// Reads the identifier and `signature` columns of earlier private releases, and those that say which value is whose.
+/// Reader of the identifier and `signature` columns of earlier private releases, and of own values.
 #[derive(Debug)]
 pub(super) struct SignaturesReader {
     says: Says,
@@ -520,7 +520,7 @@ impl SignaturesReader {
     }
 }
 
-/// Returns the columns of an entry behind whom it is about, but for the release that it is from.
+/// Returns the columns of an entry between its person and its release.
 pub(super) fn fields(sensitive: &FieldRef, labelled: bool) -> [Field; 2] {
     let signature = Field::new(SIGNATURE, signature_type(sensitive.data_type()), false);
     let own =

@@ -36,7 +36,7 @@ pub(super) const NONE: u32 = u32::MAX;
 /// Entries, or rows, that are looked at on one core.
 const PIECE: usize = 1 << 10;
 
-/// Partners whose values the rows of microdata carry in the worlds that were made for them.
+/// Partners whose values the rows carry in the worlds made for them.
 #[derive(Debug, Clone, Default)]
 pub struct Partners {
     /// Rows of the partners, row after row of the microdata; `NONE` for people without worlds.
@@ -49,7 +49,7 @@ pub struct Partners {
     pub missing: usize,
     /// Rows of people whose sealed values are not what they were.
     pub changed: usize,
-    /// Rows of people who have left, whose values somebody who is there carries in some world.
+    /// Number of rows of people who left, whose values a present person carries.
     pub ghosts: usize,
 }
 
@@ -59,8 +59,8 @@ impl Partners {
         self.width
     }
 
-    /// Returns the rows whose values a row carries in each world but the true one, if it has worlds. Where partners have left, those whose
-    /// values the partners carried stand in for them.
+    /// Returns the rows whose values a row carries in each world but the true one. `None` if it has no worlds. Where
+    /// partners have left, those whose values the partners carried stand in for them.
     #[inline]
     pub fn of(&self, row: u32) -> Option<&[u32]> {
         let partners = self.of.get(row as usize * self.width..)?.get(..self.width)?;
@@ -113,7 +113,7 @@ impl Memory {
         self.seals.names_of_each()
     }
 
-    /// Finds the partners of the rows of microdata, of which so many are of people who have left.
+    /// Finds the partners of the microdata's rows, many of them of people who left.
     ///
     /// # Errors
     /// When a column travelled when the worlds were made and is not to travel now, or was another kind of column.
@@ -205,7 +205,7 @@ fn refused(what: &str) -> Error {
     Error::refused(format!("`worlds` {what}"))
 }
 
-/// Returns the columns of an entry, but for whom it is about and the release that it is from; with `values`, those that the commitments are to.
+/// Returns the columns of an entry between its person and its release. With `values`, they include the values that the commitments are to.
 pub(super) fn fields(identifier: &FieldRef, layout: &Layout, values: bool) -> Vec<Field> {
     let mut fields = vec![
         Field::new(PARTNERS, signature_type(identifier.data_type()), false),

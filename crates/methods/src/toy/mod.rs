@@ -1,4 +1,4 @@
-//! The least that a method is, for the test that one folder and one line in the registry make it one: everybody in one group.
+//! The smallest method: everybody in one group. A test shows by it that one folder and one line in the registry make a method.
 
 mod tests;
 

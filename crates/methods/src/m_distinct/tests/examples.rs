@@ -6,7 +6,7 @@ fn rows(table: &[(i64, i32, i32, &str)]) -> Vec<Row> {
     table.iter().map(|&(id, zip, age, disease)| (id, vec![zip, age], disease.to_owned())).collect()
 }
 
-/// Makes the memory of people by the groups they were in, in the order of labels.
+/// Makes the memory of people by their groups, in the order of labels.
 fn known(groups: &[(&[i64], &[&str])]) -> Known {
     let list = |values: &[&str]| values.iter().map(|&value| value.to_owned()).collect::<Vec<_>>();
     let of_group = |(ids, values): &(&[i64], &[&str])| {

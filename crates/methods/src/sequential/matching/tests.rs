@@ -7,8 +7,8 @@ use super::*;
 const ROWS: usize = 800;
 const CLASSES: usize = 4;
 
-/// People with values 0 and 1, each of whom is linked to a neighbour with the other value, and people with values 2 and 3, who are linked to anybody
-/// with the other one.
+/// People with values 0 and 1 or 2 and 3, each linked to somebody. The link is to the other value. Those of 0 and 1
+/// are linked to a neighbour, those of 2 and 3 to anybody.
 struct Table {
     microdata: Microdata,
     partners: Vec<u32>,
@@ -94,7 +94,7 @@ fn every_class_is_given_people_in_the_way_that_loses_less() {
     }
 }
 
-/// Checks the box of each row, and its box with the row's own person and another one.
+/// Checks the box of each row, alone and with another person.
 fn are_covered(microdata: &Microdata) {
     let n = microdata.rows as u32;
     let reversed: Vec<u32> = (0..n).rev().collect();

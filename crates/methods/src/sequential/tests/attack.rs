@@ -6,7 +6,7 @@ use rand::seq::SliceRandom;
 
 use super::*;
 
-/// Feature of a table that does not depend on the names of people and values, from the values that everybody may have.
+/// Feature of a table by everybody's possible values, whatever people and values are called.
 type Feature = (Vec<(usize, usize)>, Vec<Vec<usize>>);
 
 /// Computes the feature; `may[p]` has a bit for each value that person `p` may have, `others` are tables to compare with.
@@ -52,7 +52,7 @@ fn assert_no_better_than(rate: f64, l: usize, tests: usize, what: &str) {
     assert!(rate < chance + 5.0 * (chance * (1.0 - chance) / tests as f64).sqrt(), "l = {l}, {what}: {rate}");
 }
 
-/// Returns how often a reader is right who is shown all `l` worlds, and has learned from other draws what the true one looks like.
+/// Returns how often a reader is right who is shown all `l` worlds. The reader has learned from other draws what the true one looks like.
 fn advantage(places: &[i32], values: &[i32], l: usize, draws: usize) -> f64 {
     let mut rng = ChaCha20Rng::seed_from_u64(3);
     let mut table = values.to_vec();
@@ -121,7 +121,7 @@ fn worlds_are_equally_likely() {
     }
 }
 
-/// Lists all ways to give everybody a value that they may have, and everybody another one.
+/// Lists all ways to give everybody a value that they may have, and another one.
 fn tables(may: &[u32], so_far: &mut Vec<i32>, found: &mut Vec<Vec<i32>>) {
     let Some(next) = may.get(so_far.len()) else { return found.push(so_far.clone()) };
     for value in 0..may.len() as i32 {
@@ -133,7 +133,7 @@ fn tables(may: &[u32], so_far: &mut Vec<i32>, found: &mut Vec<Vec<i32>>) {
     }
 }
 
-/// Returns how often a reader names the value of the first one of `l + 2` people with different values. The reader sees in a release which people
+/// Returns how often a reader names the value of the first of `l + 2` people. All have different values. The reader sees in a release which people
 /// every row covers (everybody has a quasi-identifier of their own), and has learned from other releases which of the possible tables are true.
 fn seen_in_rows(l: usize, draws: usize, release: impl Fn(&People, u64) -> RecordBatch) -> f64 {
     let n = l + 2;
@@ -179,7 +179,7 @@ fn seen_in_rows(l: usize, draws: usize, release: impl Fn(&People, u64) -> Record
     (0..draws).filter(|_| is_right()).count() as f64 / draws as f64
 }
 
-/// A reader who knows that the true world is an end of a window is right for one of two.
+/// A reader is right for one of two if the true world ends a window.
 #[test]
 fn rows_do_not_tell_the_true_world() {
     const DRAWS: usize = 400;

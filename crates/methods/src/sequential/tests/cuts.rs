@@ -3,7 +3,7 @@
 use super::super::parts::{Cutting, Near};
 use super::*;
 
-/// Returns a class of all rows, some of which are published as boxes, cut on both sides, and on one. Of both the parts.
+/// Cuts a class of all rows, on both sides and on one. Some rows are published as boxes. Of both the parts.
 fn parts(people: &People, flat: bool) -> (Microdata, [Vec<(Vec<u32>, Vec<u32>)>; 2]) {
     let rows = people.len() as u32;
     let microdata = encoded(people, flat);
@@ -64,7 +64,7 @@ fn parts_are_of_everybody_and_of_neighbours() {
     }
 }
 
-/// Of more values than two bytes can tell places of, what a column spreads counts as much as in another one.
+/// A large domain is cut as a small one, beyond places of two bytes. What a column spreads counts as much as in another one.
 #[test]
 fn a_large_domain_is_cut_as_a_small_one() {
     let rows = 140_000_usize;

@@ -60,7 +60,7 @@ fn example_4_2_at_once() {
     assert_eq!(boxes.iter().filter(|[lo, hi]| lo != hi).count(), 7);
 }
 
-/// Finds for everybody the possible sensitive values, for a reader who has all these releases and knows all quasi-identifiers.
+/// Finds everybody's possible sensitive values, for a reader of all releases and quasi-identifiers.
 fn possible(people: &People, releases: &[(Columns, ReleasedRows)]) -> Vec<BTreeSet<i32>> {
     let mut possible = vec![BTreeSet::new(); people.len()];
     let mut dealt: Vec<i64> = Vec::new();

@@ -12,7 +12,7 @@ struct Series {
     everybody: People,
     method: AnyMethod,
     ledger: Vec<RecordBatch>,
-    /// Person who alone has a value of the first of the other columns, if not everybody has.
+    /// Person who alone has a value of the first other column, if any.
     only: Option<usize>,
 }
 
@@ -85,7 +85,7 @@ impl Series {
         entries.filter(|(_, partners)| !partners.is_empty()).collect()
     }
 
-    /// Checks that everybody who is present can have a row of their own in a world, with the values that they carry there, and around them.
+    /// Checks that all present people can have their own rows in a world. Rows have the values that they carry there, and are around them.
     fn is_consistent(
         &self,
         release: &RecordBatch,
@@ -217,8 +217,8 @@ fn columns_of_people_who_have_left() {
     assert!(refused.contains("1 people have other values"), "{refused}");
 }
 
-/// A column is published because the publisher says so, and not because of present people's values. One of them
-/// carries, in some world, the value of a person who has left.
+/// The publisher says whether a column is published, not present people's values. One of them carries, in some
+/// world, the value of a person who has left.
 #[test]
 fn a_column_that_only_who_has_left_had() {
     let everybody = People {
@@ -240,8 +240,8 @@ fn a_column_that_only_who_has_left_had() {
     }
 }
 
-/// Returns how often a reader names the value of the first present person, after seeing the same releases of many
-/// other tables, with the values. Everybody has a place of their own, and all ways to give out the values are
+/// Returns how often a reader names the value of the first present person. The reader has seen the same releases of
+/// many other tables, with the values. Everybody has a place of their own, and all ways to give out the values are
 /// equally likely. Without `ghosts`, the release that follows shows the values of who is there alone.
 fn success(n: usize, l: usize, there: &[bool], ghosts: bool, draws: usize) -> f64 {
     let method = publication_of(l, 100);
@@ -288,8 +288,8 @@ fn success(n: usize, l: usize, there: &[bool], ghosts: bool, draws: usize) -> f6
     right / draws as f64
 }
 
-/// To a reader who knows who is there, the program and everybody's places, whoever is there has each of `l` values with the same chance. Without
-/// ghosts the value that is gone is known to be nobody's.
+/// Everybody present has each of `l` values with the same chance. The reader knows who is there, the program and
+/// everybody's places. Without ghosts the value that is gone is known to be nobody's.
 #[test]
 fn who_leaves_tells_nothing() {
     const DRAWS: usize = 4000;

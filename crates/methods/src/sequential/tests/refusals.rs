@@ -19,7 +19,7 @@ fn parts_of_no_rows_are_refused() {
     }
 }
 
-/// Values that readers may know of everybody cannot travel, and worlds are of one sensitive column.
+/// Public values cannot travel, and worlds are of one sensitive column.
 #[test]
 fn roles_are_those_of_the_worlds() {
     let people = People {

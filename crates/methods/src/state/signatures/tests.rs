@@ -24,7 +24,7 @@ fn batch(first: i64, lists: &[Option<Vec<i32>>], values: &DataType, large: bool)
     RecordBatch::try_from_iter_with_nullable(columns.map(|(name, column)| (name, column, true))).unwrap()
 }
 
-/// Lists that come again and new ones, in slices of batches, of values that have a width and of texts, are the same signatures.
+/// Equal lists are the same signature, in slices of batches, of fixed widths and texts. Some lists come again, others are new.
 #[test]
 fn lists_are_known_by_bytes_as_by_values() {
     let list = |values: &[i32]| Some(values.to_vec());

@@ -1,4 +1,4 @@
-//! People of the memory's entries, numbered in the order of the keyed hash of their identifiers; most have one entry.
+//! People of the memory's entries, numbered by their identifiers' keyed hash; most have one entry.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 

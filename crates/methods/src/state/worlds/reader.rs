@@ -1,4 +1,4 @@
-//! Reader of the memory of worlds, which checks that it is whole and was not changed.
+//! Reader of the memory of worlds, which checks that it is whole and unchanged.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
@@ -82,7 +82,7 @@ impl WorldsReader {
         Ok(())
     }
 
-    /// Returns how many entries of a batch have partners that are not those that were sealed.
+    /// Counts the entries of a batch whose partners are not the sealed ones.
     fn unsealed(partners: &dyn Array, commitments: &[i64], lengths: &[(usize, usize)]) -> Result<usize> {
         let mut starts = Vec::new();
         let mut start = (0, 0);
