@@ -54,7 +54,7 @@ enum Found {
     Order(Order, &'static str),
 }
 
-/// Everything that is found of a release, whose rows are looked at whole or part by part; no group may be in two parts.
+/// Findings on a release, whose rows are looked at whole or part by part. No group may be in two parts.
 #[derive(Debug, Default)]
 pub struct ReleaseFindings {
     found: Vec<Finding>,
@@ -184,7 +184,7 @@ impl ReleasedTable {
         Finding::none("group_size is the number of rows", wrong, self.rows(), "rows say otherwise")
     }
 
-    /// Checks that each group has a real row, without which it should not be published, and that its rows agree.
+    /// Checks that each group has a real row, and that its rows agree. Without a real row it should not be published.
     fn counterfeit_counts(&self) -> Finding {
         let (said, sizes) = (self.of_groups(&self.counterfeits), self.sizes());
         let lies = |(&group, &count): (&u32, &i64)| {
@@ -335,8 +335,8 @@ impl ReleasedTable {
         found
     }
 
-    /// Returns the rows of the parts in which a release was made, in the order in which they come. The order of parts is no secret; that of rows in
-    /// them is random.
+    /// Returns the rows of the parts in which a release was made, in their order. The order of parts is no secret; that
+    /// of rows in them is random.
     fn parts(&self) -> Vec<Vec<u32>> {
         let mut parts: BTreeMap<i64, Vec<u32>> = BTreeMap::new();
         for (row, &number) in self.number.iter().enumerate() {
@@ -350,7 +350,7 @@ impl ReleasedTable {
     }
 }
 
-/// Returns a release that is made in parts (cells) says the part of a group in the upper half of its number; of others that is 0.
+/// Returns the part in the upper half of a group's number. It is 0 unless the release was made in parts (cells).
 pub fn part_of(number: i64) -> i64 {
     number >> 32
 }

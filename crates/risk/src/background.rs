@@ -85,9 +85,9 @@ pub(super) struct KnownPeople {
 /// Fewest people that [`by_place`] cuts apart.
 const CELL: usize = 32;
 
-/// Returns the order of people in space, so that chunks of them lie close together in all attributes: halves of halves, each cut across the
-/// attribute in which it is widest. Of chunks that were thin in one attribute and wide in all others, every one would meet most of
-/// the boxes.
+/// Orders the people in space: chunks of them lie close together in all attributes. These are halves of halves,
+/// each cut across the attribute in which it is widest. Of chunks that were thin in one attribute and wide in all
+/// others, every one would meet most of the boxes.
 pub(super) fn by_place(known: &KnownPeople, d: usize) -> Vec<u32> {
     let mut people: Vec<u32> = (0..known.starts.len() as u32 - 1).collect();
     let place = |person: u32| {

@@ -1,10 +1,10 @@
-//! Beliefs of a reader who knows how probable changes are in somebody's value, release after release.
+//! Beliefs about people's values, release after release, of a reader who knows probabilities of changes.
 //!
 //! The reader knows which group holds whom, and believes of every member, from the releases before, that they had each value of their last group with some
-//! probability. By the law of changes this says how probable each value of the group now is for each of them. A group has each value once and no value is two people's, so what
-//! is believed afterwards is the share of the ways to give out the values one to one, each weighed by the product of its probabilities: quotients of
-//! permanents. Members are taken for independent of each other before: what people of different groups tell of each other is left out, so
-//! that this is what such a reader can believe, and not the most that anybody can.
+//! probability. By the law of changes this says how probable each value of the group now is for each of them. A group has each value once and no value is
+//! two people's, so what is believed afterwards is the share of the ways to give out the values one to one, each weighed by the product of its
+//! probabilities: quotients of permanents. Members are taken for independent of each other before: what people of different groups tell of each other is
+//! left out, so that this is what such a reader can believe, and not the most that anybody can.
 
 use rustc_hash::FxHashMap;
 
@@ -72,8 +72,8 @@ impl Changes {
         row.binary_search_by_key(&to, |&(value, _)| value).map_or(0.0, |place| row[place].1)
     }
 
-    /// Returns the probability of each of `values` for a person who had earlier values with such shares so many
-    /// releases ago. That number of releases must be [prepared](Self::prepare).
+    /// Returns the probability of each of `values` now, from earlier values with such shares. These were a person's so
+    /// many releases ago. That number of releases must be [prepared](Self::prepare).
     pub fn weights(&self, before: &[u32], shares: &[f64], releases: u32, values: &[u32]) -> Vec<f64> {
         let of = |&to: &u32| {
             let sum = before.iter().zip(shares).map(|(&from, share)| share * self.probability(from, releases, to));
@@ -83,7 +83,7 @@ impl Changes {
     }
 }
 
-/// Returns the probability of each value for each member, of a group of so many values, from what it was before. `None` if there are too
+/// Returns the probability of each value for each member of a group, from those before. `None` if there are too
 /// many values or members, or there is no way to give them out.
 pub(crate) fn posterior(weights: &[Vec<f64>], values: usize) -> Option<Vec<Vec<f64>>> {
     let members = weights.len();

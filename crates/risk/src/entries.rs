@@ -50,7 +50,7 @@ impl Entries {
     }
 }
 
-/// Numbers of people with each mark from each release on, to compare a ledger with releases. People may be added a
+/// Numbers of people with each mark from each release on, to compare ledgers with releases. People may be added a
 /// part of them at a time.
 #[derive(Debug, Default)]
 pub(super) struct Agreement {
@@ -80,7 +80,7 @@ impl Agreement {
         self.changes.values().map(|changes| changes.capacity() * size_of::<(u32, i64, u64)>()).sum()
     }
 
-    /// Checks that each of these ascending releases shows the people whom the ledger knows by then.
+    /// Checks that each of these ascending releases shows the people of the ledger by then.
     pub(super) fn checks(mut self, name: &str, releases: &[(u64, Shown)]) -> Vec<Check> {
         let mut people: FxHashMap<u32, i64> = FxHashMap::default();
         let mut checks = Vec::new();

@@ -65,7 +65,7 @@ struct EvidenceRows {
     values: Vec<(u32, u32, u32)>,
     /// Groups whose list of values was read.
     listed: Vec<bool>,
-    /// Persons, their groups, and the values of their rows, or [`NONE`] if rows show those of the group.
+    /// Persons, groups, and values of their rows, or [`NONE`] if rows show the group's.
     hosts: Vec<(u32, u32, u32)>,
 }
 
@@ -288,7 +288,7 @@ impl EvidenceBuilder {
         self.times = times.to_vec();
     }
 
-    /// Looks whether no more people are known to be in a release than it was made of.
+    /// Checks that no more people are known to be in a release than it has.
     ///
     /// # Errors
     /// When there are more: some have left, and nobody says who.
@@ -401,7 +401,7 @@ impl EvidenceBuilder {
 }
 
 impl EvidenceRows {
-    /// Appends the sensitive values of the rows from `first`, or lists of those of their groups.
+    /// Appends the sensitive values of the rows from `first`, or lists of their groups'.
     fn append_values(
         &mut self,
         values: &ArrayRef,
@@ -522,8 +522,8 @@ pub struct Evidence {
 #[derive(Debug)]
 pub(super) struct ReleaseEvidence {
     pub boxes: Boxes,
-    /// Of a private view, the group of each person and the value of the person's row, each or [`NONE`]. Readers know the group. The
-    /// value is one that everybody's together are an assignment.
+    /// Group and value of each person's row, or [`NONE`], of a private view. Readers know the group. The value is one
+    /// that everybody's together are an assignment.
     pub hosts: Option<Vec<(u32, u32)>>,
 }
 
@@ -552,7 +552,7 @@ impl Evidence {
         &self.values
     }
 
-    /// Returns true if all releases are private views, so that the reader knows in which group everybody is.
+    /// Returns true if all releases are private views. The reader knows then in which group everybody is.
     pub(crate) fn shows_groups(&self) -> bool {
         self.releases.iter().all(|release| release.hosts.is_some())
     }

@@ -16,8 +16,8 @@ pub struct Before<'a> {
     pub releases: u32,
 }
 
-/// Computes for each member who is a person the probability of each value of the group. Before the first release of a
-/// person every value is as probable. There can be more values than members: the others are counterfeits', of whom nothing
+/// Computes the probability of each value of a group for each member person. Before the first release of a person
+/// every value is as probable. There can be more values than members: the others are counterfeits', of whom nothing
 /// is known either. Where the ways to give out the values are too many to be counted, everybody is looked at alone.
 pub fn believed_after(changes: &Changes, values: &[u32], members: &[Option<Before<'_>>]) -> Vec<Vec<f64>> {
     let even = || vec![1.0 / values.len() as f64; values.len()];
@@ -57,7 +57,7 @@ mod tests {
     /// Values `0..VALUES`, two and two of a class.
     const VALUES: u32 = 6;
 
-    /// Returns the probability to get from one value to another in so many releases, over all ways.
+    /// Returns the probability of one value becoming another in so many releases, over all ways.
     fn reached(law: &Updates, from: u32, to: u32, releases: u32) -> f64 {
         match releases {
             0 => f64::from(u8::from(from == to)),
@@ -93,8 +93,8 @@ mod tests {
     }
 
     proptest! {
-        /// Two or three releases with groups of two or three, people who come, are absent and return, and counterfeits: as when all
-        /// ways to give out the values and all changes in between are gone through one by one.
+        /// Two or three small releases give the same as going through all ways and changes. People come, are absent and
+        /// return, and there are counterfeits.
         #[test]
         fn it_is_what_all_ways_and_changes_say(
             releases in prop::collection::vec(groups(), 2..4),

@@ -63,8 +63,8 @@ impl PublicRelease {
         Ok(Self { columns: Some(columns), quasi: known })
     }
 
-    /// Returns for each person the sensitive values of all groups whose intervals cover the person's quasi-identifiers.
-    /// These are the possible values by this release alone.
+    /// Returns for each person the sensitive values of all groups that cover the person's quasi-identifiers. These are
+    /// the possible values by this release alone.
     ///
     /// # Errors
     /// When the quasi-identifiers have other types than the release's.

@@ -5,8 +5,8 @@
 
 use super::Updates;
 
-/// Returns true if `values` is a legal update instance of the USS of a group with the values `before`: as many values as sets, each value in the set at
-/// its place. Both are in the order of labels, which everybody keeps for ever. That holds against a reader who combines the members of groups.
+/// Returns true if `values` is a legal update instance of the USS of `before`. There are as many values as sets, each value in the set at its
+/// place. Both are in the order of labels, which everybody keeps for ever. That holds against a reader who combines the members of groups.
 pub(super) fn is_legal(updates: &Updates, before: &[u32], values: &[u32]) -> bool {
     before.len() == values.len() && before.iter().zip(values).all(|(&from, &to)| updates.follows(from, to))
 }
@@ -16,8 +16,8 @@ mod tests {
     use super::super::Update;
     use super::*;
 
-    /// Returns true if there is a one-to-one map of the values onto the sets, each value in its set. A reader who combines the members of groups can break
-    /// it where the maps of different people contradict each other.
+    /// Returns true if a one-to-one map of values onto sets has values in sets. Each value must be in its set. A reader
+    /// who combines the members of groups can break it where the maps of different people contradict each other.
     fn is_strict(updates: &Updates, before: &[u32], values: &[u32]) -> bool {
         // Kuhn's augmenting paths; groups are small. `holder[i]` is the value that the set `i` was given.
         let mut holder = vec![None; before.len()];

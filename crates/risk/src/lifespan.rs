@@ -290,7 +290,7 @@ impl Disclosure {
         self.evidence.known.person[self.evidence.known.starts[person as usize] as usize]
     }
 
-    /// Returns the place of the knowledge of a person at a release, if the person is in it.
+    /// Returns the place of the knowledge of a person at a release, if any.
     fn row(&self, person: u32, release: u64) -> Option<usize> {
         let known = &self.evidence.known;
         let mut rows = known.starts[person as usize] as usize..known.starts[person as usize + 1] as usize;

@@ -1,4 +1,4 @@
-//! Contents of a ledger of signatures and its releases, collected over the whole history to compare them. [`checks`] looks at it.
+//! Contents of a ledger of signatures and of its releases, to be compared. [`checks`] looks at it.
 
 mod checks;
 #[cfg(test)]
@@ -41,7 +41,7 @@ struct Tally {
     /// Entries of people who had one before, and of these in the same release.
     again: usize,
     twice: usize,
-    /// By signature, entries, and those without a label or with another than the person had before.
+    /// Entries by signature, and those without a label or with another than before.
     marks: FxHashMap<u32, (usize, usize)>,
     /// By release, signature and label, entries that begin there.
     fresh: FxHashMap<(u64, u32, u32), u64>,
@@ -184,8 +184,8 @@ impl Histories {
         self.ids.size() + self.values.size() + marks * 128 + entries + self.tally.size()
     }
 
-    /// Says that all entries of the people so far have been appended, and forgets them but for what is counted. A ledger that is larger
-    /// than memory is appended a part of its people at a time.
+    /// Closes the people so far, all of whose entries were appended. It forgets them but for what is counted. A ledger
+    /// that is larger than memory is appended a part of its people at a time.
     ///
     /// # Errors
     /// When a type cannot be grouped by.

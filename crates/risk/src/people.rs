@@ -1,4 +1,4 @@
-//! Checks whether everybody is in one release only, of methods that know of no earlier one, and releases have the rows of a ledger's people.
+//! Checks of methods without memory: everybody is in one release only. Releases have the rows of a ledger's people.
 
 use std::collections::BTreeMap;
 

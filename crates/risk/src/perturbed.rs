@@ -37,8 +37,8 @@ pub struct PerturbedDisclosure {
 }
 
 impl<'a> Perturbed<'a> {
-    /// Returns the codes of `quasi` quasi-identifiers, row after row, as they are and as they are published for the same people in the same order; equal
-    /// codes are equal values. And a code of each person's sensitive value.
+    /// Takes the codes of `quasi` quasi-identifiers, row after row, original and published. They are of the same people
+    /// in the same order; equal codes are equal values. And a code of each person's sensitive value.
     ///
     /// # Errors
     /// When there are too many quasi-identifiers, or none, or the lengths differ.

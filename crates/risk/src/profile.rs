@@ -57,8 +57,8 @@ pub fn division(columns: &[Coded], set: &[usize], going_on: GoingOn<'_>) -> Resu
     divide(columns, set, 0..rows, 1, going_on)
 }
 
-/// Returns the sets of two and of three columns that single out most rows, best first, at most five of each size. Sets grow from the best
-/// of the size below, so not every set is tried.
+/// Returns the sets of two and three columns that single out most rows, best first. There are at most five of each
+/// size. Sets grow from the best of the size below, so not every set is tried.
 ///
 /// `among` are the places of the columns that may be in a set.
 ///

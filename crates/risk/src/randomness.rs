@@ -106,7 +106,7 @@ pub(super) fn neighbours<'a>(parts: impl Iterator<Item = &'a [u32]>) -> Order {
     Order::Neighbours { expected, found }
 }
 
-/// Tests that the first two rows of groups ascend in their values as often as not.
+/// Tests that the first two values of groups ascend as often as not.
 pub(super) fn ascents(groups: &[u32], values: &[u32]) -> Order {
     let number = groups.iter().max().map_or(0, |most| *most as usize + 1);
     let mut first: Vec<Option<u32>> = vec![None; number];
@@ -170,7 +170,7 @@ mod tests {
         );
     }
 
-    /// Parts that stand in order are no order, but an order in each of them is found.
+    /// Order in parts is found in each of them, though the parts are in order.
     #[test]
     fn parts_are_looked_at_by_themselves() {
         let (mut numbers, mut ordered) = (Vec::new(), Vec::new());

@@ -32,7 +32,7 @@ pub struct ReleasedTable {
     pub(super) size: Vec<i64>,
     /// Published number of counterfeits of each row's group.
     pub(super) counterfeits: Vec<i64>,
-    /// Numbers of rows and counterfeits of the release, where groups are hidden and rows say so.
+    /// Numbers of rows and counterfeits of the release, said by rows without groups.
     pub(super) said: Vec<[i64; 2]>,
     pub(super) quasi: Vec<Quasi>,
     /// Sensitive value of each row; empty where they are published as lists, or not at all.

@@ -1,4 +1,4 @@
-//! Checks that worlds are shifts of rings, of which a reader cannot tell the true one.
+//! Checks that worlds are shifts of rings: a reader cannot tell the true one.
 //!
 //! Where everybody carries what belongs to somebody so many places on in a ring, one ring for all worlds, the worlds look the same from
 //! each of them. In a window of consecutive places they do not: the true one is an end.
@@ -34,7 +34,7 @@ pub fn people_outside_rings(partners: &[Vec<usize>], values: &[u64]) -> usize {
 struct Reached {
     /// From the first one on.
     people: Vec<usize>,
-    /// For each of them, who came before by place in `people`, and in which world they are that one's partner.
+    /// For each of them, the predecessor's place in `people` and the world of this partnership.
     by: Vec<(usize, usize)>,
     /// True if all partners are people.
     whole: bool,
@@ -92,7 +92,7 @@ impl Reached {
         }
     }
 
-    /// Returns true if all people are passed on the way round that takes the first one to the one at `step` at once; then they get places by it.
+    /// Returns true if one way round passes all people; they get places by it then. It takes the first one to the one at `step` at once.
     fn goes_round(&self, step: usize, partners: &[Vec<usize>], place: &mut [usize]) -> bool {
         // The worlds that lead there, the last one first.
         let mut path = Vec::new();
@@ -130,7 +130,7 @@ mod tests {
     }
 
     proptest! {
-        /// Shifts of rings are found by any names of people, and lost if two people exchange a partner.
+        /// Shifts of rings are found by any names, and lost if partners are exchanged.
         #[test]
         fn shifts_of_rings_are_found(
             sizes in prop::collection::vec((4_usize..13, prop::sample::subsequence((1..12).collect::<Vec<usize>>(), 3)), 1..5),

@@ -15,8 +15,8 @@ use super::Updates;
 pub struct Layer {
     /// Number of the release, or any time that counts the snapshots: a record that is in 3 and 5 missed one.
     pub release: u64,
-    /// Codes of the values that the record can have by this release alone, each with a weight above 0. Only ratios of weights
-    /// count. No value twice.
+    /// Codes of the record's possible values by this release alone, with weights above 0. Only ratios of weights count.
+    /// No value twice.
     pub candidates: Vec<(u32, f64)>,
 }
 
@@ -33,7 +33,7 @@ impl Layer {
 pub struct Version {
     /// Number of the release.
     pub release: u64,
-    /// Codes of the values that the record can have in view of all releases, in the order of the layer, each with its risk.
+    /// Codes of the record's possible values by all releases, in the layer's order, with risks.
     pub candidates: Vec<(u32, f64)>,
 }
 
@@ -61,7 +61,7 @@ struct Sums {
     release: Option<u64>,
     values: Vec<u32>,
     weights: Vec<f64>,
-    /// Weight of all paths from the first layer to each node, the node included, up to a factor.
+    /// Weight of all paths from the first layer through each node, up to a factor. The node's own weight is included.
     forward: Vec<f64>,
     /// True for each node with such a path; sums of many small weights can vanish.
     reached: Vec<bool>,

@@ -164,7 +164,7 @@ impl Updates {
         Self::try_new(self.values, &rows)
     }
 
-    /// Returns the pairs `(a, b)` with `b` in the CUS of `a` whose CUS is not a part of that of `a`: what breaks transitivity.
+    /// Returns the pairs that break transitivity: `b` is in the CUS of `a`, its CUS is not. Pairs are `(a, b)`, and the CUS of `b` is no part of that of `a`.
     pub fn intransitive(&self) -> Vec<(u32, u32)> {
         if self.is_any() {
             return Vec::new();

@@ -21,8 +21,8 @@ pub struct World {
 const NOBODY: usize = usize::MAX;
 
 impl World {
-    /// Returns true if there is a one-to-one assignment of people to rows in which every row has the values of its person and its box holds the
-    /// quasi-identifiers, of which there are `quasi`.
+    /// Returns true if people can have one row each that fits them. Every row has the values of its person, and its box
+    /// holds the `quasi` quasi-identifiers.
     ///
     /// Augmenting paths, shortest first (Hopcroft and Karp, 1973), among the people and rows with the same values. Quadratic in their
     /// number in memory.

@@ -35,7 +35,7 @@ pub(crate) fn join(boxes: &Boxes, points: &[u32], values: usize) -> Candidates {
 /// Collects lists.
 struct Lists<'a> {
     boxes: &'a Boxes,
-    /// Of each value, the rows of the boxes around the node, and how many of these boxes have it.
+    /// For each value, the rows and the number of boxes around the node.
     counts: Vec<(f64, u32)>,
     /// Values that have counts, and such as had them before; and of each value whether it is there.
     touched: Vec<u32>,

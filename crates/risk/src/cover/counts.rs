@@ -1,4 +1,4 @@
-//! Counts of the values that each point can have, with the weight of one, without lists of them.
+//! Counts of each point's possible values, with the weight of one, without lists of them.
 //!
 //! Where values never change, what is left of somebody's candidates after several releases is what all of them have in common, and
 //! the probability of a value is its share of the products of weights. Releases are gone through one after the other: what is left of
@@ -13,11 +13,11 @@ use super::super::evidence::NONE;
 use super::Boxes;
 use super::walk::{Visitor, Walk};
 
-/// All rows together are no more units than this, with room for what is rounded up. The weight of a share of a row is off by half a unit: in a release
-/// of ten million rows, by a hundred-millionth of what a row of a group of a thousand weighs.
+/// Greatest number of units of all rows together, with room for what is rounded up. The weight of a share of a row is off
+/// by half a unit: in a release of ten million rows, by a hundred-millionth of what a row of a group of a thousand weighs.
 const MOST_UNITS: f64 = (1_u64 << 61) as f64;
 
-/// Products of weights outside are moved inside, by a power of two that is kept beside them.
+/// Range of products: those outside are moved inside, by a power of two kept beside them.
 const SAFE: Range<f64> = 1e-120..1e120;
 /// The power by which products move: in [`SAFE`] and multiplied by a weight, they stay or return there.
 const POWER: f64 = f64::from_bits((1023 + 400) << 52);
@@ -193,7 +193,7 @@ impl<'a> Counter<'a> {
         Self { boxes, places, units, scale, weights: vec![0; values], size: 0 }
     }
 
-    /// Calls `f` with the weight of each value of a box, and what the box adds to it.
+    /// Calls `f` with the weight of each value of a box, and the box's addition.
     #[inline]
     fn for_each(&mut self, place: u32, mut f: impl FnMut(&mut u64, u64)) {
         let Place { values, rows, weight } = &self.places[place as usize];
@@ -267,7 +267,7 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// Shares are off by half a unit at most, which is little but in groups of millions, and nothing is left of what is taken back in any order.
+        /// Shares are off by half a unit at most, and nothing taken back remains. That is little but in groups of millions; the order does not matter.
         #[test]
         fn weights_are_precise_and_leave_nothing(
             rows in prop::sample::select(vec![1.0, 30.0, 1e4, 1e6, 1e7, 2e8]),

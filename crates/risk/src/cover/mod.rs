@@ -28,7 +28,7 @@ pub(super) struct Boxes {
     pub shares: Vec<(u32, f64)>,
     /// Number of rows with each of the values.
     pub counted: Vec<u32>,
-    /// The values alone, which take less room, and of each group the share if all of its values have the same.
+    /// The values alone, which take less room, and each group's share if equal. Shares are equal if all values of the group have the same.
     pub packed: (Vec<u32>, Vec<Option<f64>>),
 }
 

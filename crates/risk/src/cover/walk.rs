@@ -1,4 +1,4 @@
-//! Down a tree of points, with the boxes that cut through its nodes, and along the lines that are left.
+//! Walk down a tree of points with the boxes that cut its nodes. It goes on along the lines that are left.
 //!
 //! Points on a line differ in one attribute only, the *axis*. Each node of the tree is cut at the median of another attribute, and takes
 //! along the boxes that cut through the node's bounding box elsewhere than across the axis. A box that lies around the whole node counts once for
@@ -16,7 +16,7 @@ pub(super) trait Visitor {
     /// Notes that a box that was entered is left.
     fn leave(&mut self, place: u32);
 
-    /// Reports points that are covered by the boxes entered and not left, and by no others.
+    /// Reports points that exactly the boxes cover that were entered and not left.
     fn report(&mut self, points: &[u32]);
 }
 
@@ -45,7 +45,7 @@ struct Line {
     codes: Vec<u32>,
     first: Vec<(u32, u32)>,
     end: Vec<(u32, u32)>,
-    /// Boxes, and the first point that each covers and the first that it covers no more.
+    /// Boxes, with the first point that each covers and the first behind that.
     covers: Vec<(u32, [u32; 2])>,
     /// Of each code from the least to the greatest, how many points have lesser ones; empty where codes are far apart.
     ranks: Vec<u32>,
@@ -53,8 +53,8 @@ struct Line {
 }
 
 impl<'a, V: Visitor> Walk<'a, V> {
-    /// Shows the visitor all points, whose codes stand one after the other, with the boxes that cover them: `ends` of box `b` and
-    /// attribute `j` stand at `b * attributes + j`.
+    /// Shows the visitor all points with the boxes that cover them. Codes of points stand one after the other; `ends`
+    /// of box `b` and attribute `j` stand at `b * attributes + j`.
     pub(super) fn run(attributes: usize, points: &'a [u32], ends: Vec<[u32; 2]>, boxes: usize, visitor: V) -> V {
         let number = points.len() / attributes.max(1);
         let places = (0..boxes as u32).collect();
@@ -130,8 +130,8 @@ impl<'a, V: Visitor> Walk<'a, V> {
         }
     }
 
-    /// Returns two parts of the points of a node, some boxes of which end between them elsewhere than along the axis; so they are not all on one line.
-    /// Cut is the attribute in which most boxes have a border in the node: the others would go to both sides.
+    /// Splits a node's points into two, between which some boxes end off the axis. So they are not all on one line. Cut
+    /// is the attribute in which most boxes have a border in the node: the others would go to both sides.
     fn cut<'p>(&self, points: &'p mut [u32], bounds: &[[u32; 2]], borders: &[u32]) -> (&'p mut [u32], &'p mut [u32]) {
         let wide = (0..bounds.len()).filter(|&j| Some(j) != self.axis && bounds[j][0] < bounds[j][1]);
         let attribute = wide.max_by_key(|&j| (borders[j], bounds[j][1] - bounds[j][0])).unwrap_or(0);

@@ -34,8 +34,8 @@ impl Assignment {
         }
     }
 
-    /// Removes from the versions of a pool all slots that are in no assignment of the whole pool. Adds the versions that lost some to
-    /// `changed`; if there is no assignment at all, everybody loses everything.
+    /// Removes from a pool's versions all slots that are in no assignment of the pool. Adds the versions that lost some
+    /// to `changed`; if there is no assignment at all, everybody loses everything.
     ///
     /// An edge is in some assignment if it is in this one, or on an alternating cycle of it, or on an even alternating path to a slot with
     /// a row to spare (C. Berge; J.-C. Régin 1994): if slots are joined to those that their holders could move to, and slots with
@@ -102,7 +102,7 @@ impl Assignment {
         false
     }
 
-    /// Marks the slots that a version could have, up to one with a row to spare.
+    /// Marks the slots that a version could have, until one has a row to spare.
     fn reach(&mut self, model: &Model, version: u32) -> Option<u32> {
         for &slot in &model.versions[version as usize].slots {
             if std::mem::replace(&mut self.seen[slot as usize], self.search) != self.search {

@@ -59,7 +59,7 @@ impl Exchange {
         }
     }
 
-    /// Marks as possible what is possible by exchanges from an assignment, of which is given the slot of each version.
+    /// Marks as possible all that exchanges reach from an assignment, given as each version's slot.
     pub(super) fn spread(&self, reach: &Reach<'_>, slots: &[u32], verdicts: &mut [Verdict]) {
         let own = self.choices.iter().zip(slots).map(|(choices, &slot)| choices.iter().position(|c| c.slot == slot));
         let Some(own) = own.collect::<Option<Vec<usize>>>() else { return };

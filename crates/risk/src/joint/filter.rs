@@ -4,7 +4,7 @@ use super::assignment::Assignment;
 use super::model::Model;
 use super::reach::Reach;
 
-/// Removes slots that are in no assignment of their pool, or that no history of their person passes, over and over.
+/// Removes slots in no assignment of their pool or no history of their person, repeatedly.
 ///
 /// What stays need not be possible, for pools and people close circles; where they do not, it is.
 pub(super) fn filter(model: &mut Model, reach: &mut Reach<'_>) -> Assignment {

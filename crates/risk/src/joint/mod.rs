@@ -51,7 +51,7 @@ pub const BUDGET: u64 = 20_000_000;
 pub struct Joint {
     /// Person and release, ascending.
     versions: Vec<(u32, u64)>,
-    /// End of each version's values in `values`, first of those that are possible, then of those that are undecided.
+    /// Ends of each version's values in `values`: of the possible ones, then of the undecided ones.
     ends: Vec<[usize; 2]>,
     values: Vec<u32>,
     #[cfg_attr(not(test), expect(dead_code, reason = "tests look at the effort"))]

@@ -1,4 +1,4 @@
-//! Proof that slots of a part are in some assignment of all of it, with a SAT solver.
+//! Proof by a SAT solver that slots of a part are in some assignment.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -37,7 +37,7 @@ pub(super) enum Verdict {
 pub(super) struct Limits<'a> {
     /// Decisions of the solver for a part.
     pub budget: u64,
-    /// Fails if the query was cancelled, or so many more bytes are not to be had.
+    /// Fails if the query was cancelled, or if so many more bytes are not available.
     pub check: &'a (dyn Fn(usize) -> Result<()> + Sync),
 }
 
@@ -222,7 +222,7 @@ impl<'a> Proof<'a> {
         Ok(())
     }
 
-    /// Returns the pools in which all rows that versions of the part can have are somebody's.
+    /// Returns the pools in which somebody must have every row that the part can have.
     fn full(&self) -> FxHashSet<u32> {
         let mut rows: FxHashMap<u32, (i64, FxHashSet<u32>)> = FxHashMap::default();
         for &version in &self.part.versions {
@@ -292,7 +292,7 @@ impl<'a> Proof<'a> {
         }
     }
 
-    /// Marks as possible all that holds in the assignment, and all that follows from it by exchanges.
+    /// Marks as possible all that the assignment holds, and all that exchanges reach from it.
     fn harvest(&mut self) -> Result<()> {
         let failed = |_| Error::internal("an assignment without values");
         let holds = |literal: Lit| Ok(self.solver.lit_val(literal).map_err(failed)? == TernaryVal::True);

@@ -98,7 +98,7 @@ fn by_enumeration(model: &Model, updates: &Updates) -> Vec<BTreeSet<u32>> {
     search.possible
 }
 
-/// Generates up to six people with values that follow from each other, in random groups, with counterfeits.
+/// Generates up to six people with successive values, in random groups, with counterfeits.
 fn histories() -> impl Strategy<Value = History> {
     let pairs = prop_oneof![
         2 => Just(Vec::new()),

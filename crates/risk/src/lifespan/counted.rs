@@ -26,7 +26,7 @@ impl Disclosure {
         (1..=self.evidence.releases.len() as u64).filter(|&release| self.row(person, release).is_some()).collect()
     }
 
-    /// Puts people side by side whom the same releases had, first those of the most frequent sets of releases.
+    /// Puts people of the same releases side by side. The most frequent sets of releases come first.
     pub(super) fn arrange(&mut self) {
         let seen: Vec<Vec<u64>> = self.order.iter().map(|&person| self.seen(person)).collect();
         let mut frequent: FxHashMap<&[u64], usize> = FxHashMap::default();

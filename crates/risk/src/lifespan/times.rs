@@ -2,8 +2,8 @@
 
 use super::super::{UpdateGraph, Version};
 
-/// Returns what is left of a person's candidates, release by release in ascending order; `time` tells when a release was made, in steps of the update relation. `None` if
-/// no history of values explains all of them.
+/// Returns what is left of a person's candidates, release by release in ascending order; `time` tells when a release was made, in steps of the update
+/// relation. `None` if no history of values explains all of them.
 pub(super) fn versions_at(
     graph: &mut UpdateGraph<'_>,
     layers: &[(u64, &[(u32, f64)])],

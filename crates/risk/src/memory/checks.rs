@@ -57,8 +57,8 @@ impl Histories {
         Ok(checks)
     }
 
-    /// Checks that first people can be equally many of each value of their signatures, and that all others could draw
-    /// theirs.
+    /// Checks that first people can be equally many of each value of their signatures. All others must have signatures
+    /// that they could draw.
     fn drawn(&self) -> [Check; 2] {
         let fresh = &self.tally.fresh;
         let first = fresh.keys().map(|&(release, ..)| release).min();
@@ -81,7 +81,7 @@ impl Histories {
         ]
     }
 
-    /// Checks that everybody's label stays, is the place of a value, and that no value has two.
+    /// Checks that each label stays and is the place of a value. No value has two.
     fn labels(&self) -> Check {
         let repeats = |mark: u32| {
             let mut seen = FxHashSet::default();
@@ -92,9 +92,9 @@ impl Histories {
         Check::none(None, LABELLED, wrong, self.tally.entries, "entries have another or none")
     }
 
-    /// Checks that there are enough groups for people of one label to be in different ones. People of a group agree in
-    /// the order of its values, so that groups of different orders are different, too. Of those who have been in a
-    /// group with these values before, nobody knows here whether they are in a release.
+    /// Checks that there are enough groups to keep people of one label apart. People of a group agree in the order of
+    /// its values, so that groups of different orders are different, too. Of those who have been in a group with these
+    /// values before, nobody knows here whether they are in a release.
     fn apart(&mut self) -> Check {
         // By release, order of values and label: how many people are new there.
         let fresh = std::mem::take(&mut self.tally.fresh);
@@ -148,8 +148,8 @@ impl Histories {
         Check::none(None, name, wrong, self.tally.people, "people were in others")
     }
 
-    /// Checks at every label that the values of people's groups can follow from those of the groups before. So
-    /// everybody can have had, at every release, the value that is any fixed number of places further on.
+    /// Checks at every label that the values of groups can follow from those before. So everybody can have had, at
+    /// every release, the value that is any fixed number of places further on.
     fn legal(&self, updates: &Updates) -> Vec<Check> {
         let mut known: FxHashMap<(u32, u32), bool> = FxHashMap::default();
         // Steps into each release, and those that are not legal.

@@ -1,4 +1,4 @@
-//! A chain of releases in which everything is right, and the same with one thing wrong at a time.
+//! Tests of a correct chain of releases, and of the same with one fault each.
 
 use std::sync::Arc;
 

@@ -11,8 +11,8 @@ use super::*;
 /// A row of a release: ends of both quasi-identifiers, sensitive value.
 type Row = ([[i64; 2]; 2], i64);
 
-/// People, of each the quasi-identifiers in every release, the value, and which set of releases had them; releases with groups of rows;
-/// sets of releases; how often the releases are repeated.
+/// People, releases with groups of rows, and sets of releases, which may be repeated. Each person has
+/// quasi-identifiers in every release, a value, and a set of releases.
 #[derive(Debug, Clone)]
 struct History {
     people: Vec<(Vec<[i64; 2]>, i64, usize)>,
