@@ -63,7 +63,7 @@ pub(super) struct Changing {
 }
 
 impl Changing {
-    /// Begins with people with these values (by place), without those who make a class smaller than the greatest.
+    /// Begins with people with these values, by place. People whose class would be smaller than the greatest classes are left out.
     pub(super) fn new(ranks: Arc<[i32]>, classes: Classes, leaving: f64, seed: u64) -> Self {
         let mut waiting: Vec<u32> =
             (0..ranks.len() as u32).filter(|&place| ranks[place as usize] < classes.values).collect();

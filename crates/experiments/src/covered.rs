@@ -1,4 +1,4 @@
-//! Findings of a reader in a generalized release by some of a person's quasi-identifiers (MuCo, Figure 6).
+//! Findings of a reader in a generalized release by some quasi-identifiers (MuCo, Figure 6).
 
 use std::collections::HashMap;
 

@@ -190,7 +190,7 @@ async fn law(harness: &Harness, paired: i32, wards: bool) -> Result<()> {
     harness.keep("law", &sql).await.map(drop)
 }
 
-/// Returns a call for a release of the table `snapshot`, whose memory is the table `ledger`.
+/// Returns a call for a release of table `snapshot` with table `ledger` as memory.
 fn call(harness: &Harness, method: &str, m: usize, changes: Changes, release: usize, memory: bool) -> String {
     let input = &harness.input;
     let quasi: Vec<String> = match changes {

@@ -190,7 +190,7 @@ impl Input {
         Ok(take_record_batch(&self.people, &UInt32Array::from(places.to_vec()))?)
     }
 
-    /// Returns a column as whole numbers, equal ones for equal values, in the order of the values.
+    /// Returns a column's values as whole numbers, equal for equal ones, in their order.
     ///
     /// # Errors
     /// When values cannot be compared.

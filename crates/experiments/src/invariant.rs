@@ -15,7 +15,7 @@ pub(super) struct Publisher<'a> {
 }
 
 impl<'a> Publisher<'a> {
-    /// Begins a series on a sensitive attribute of the input, with this share of people who come and leave.
+    /// Begins a series on a sensitive attribute, with this share of people coming and leaving.
     pub(super) fn new(harness: &'a Harness, sensitive: usize, volume: f64, m: usize) -> Self {
         // The same people come and leave whatever the method and the attribute.
         let series = Series::new(harness.input.rows(), volume, harness.input.seed);

@@ -147,7 +147,7 @@ async fn records(input: &Input) -> Result<RecordBatch> {
     Ok(RecordBatch::try_from_iter(columns)?)
 }
 
-/// Returns the share of days on which some kind makes up more than `1/l` of the records, in percent.
+/// Returns the percentage of days on which some kind has more than `1/l` of records.
 fn ineligible(records: &[Record], l: usize, day: impl Fn(&Record) -> Option<i64>) -> f64 {
     let mut days: HashMap<i64, HashMap<i64, usize>> = HashMap::new();
     for record in records {

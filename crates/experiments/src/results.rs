@@ -66,7 +66,7 @@ impl Results {
     }
 }
 
-/// Returns true if a series falls from its first to its last point, by at least this share of the first, or stays at zero.
+/// Returns true if a series falls by this share of the first, or stays zero. It is measured from the first to the last point.
 pub(super) fn falls(series: &[(f64, f64)], by: f64) -> bool {
     match (series.first(), series.last()) {
         (Some(first), Some(last)) => last.1 <= first.1 * (1.0 - by),
@@ -74,7 +74,7 @@ pub(super) fn falls(series: &[(f64, f64)], by: f64) -> bool {
     }
 }
 
-/// Returns true if a series rises from its first to its last point, by at least this share of the first.
+/// Returns true if a series rises by at least this share of the first. It is measured from the first to the last point.
 pub(super) fn rises(series: &[(f64, f64)], by: f64) -> bool {
     match (series.first(), series.last()) {
         (Some(first), Some(last)) => last.1 >= first.1 * (1.0 + by) && last.1 > first.1,

@@ -225,7 +225,7 @@ mod tests {
     use super::super::input::collect;
     use super::*;
 
-    /// The charts of the documentation are of the points beside them, and drawn as this program draws.
+    /// The charts of the documentation have the points beside them and this program's look.
     #[tokio::test]
     async fn charts_in_the_documentation_are_drawn_from_the_points_beside_them() {
         let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/experiments");

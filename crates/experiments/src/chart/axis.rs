@@ -121,7 +121,7 @@ fn power_at_most(value: f64) -> i32 {
     }
 }
 
-/// Returns the least of 1, 2 and 5 times a power of ten that makes at most so many steps.
+/// Returns the least step that is 1, 2 or 5 times a power of ten. It makes at most `most` steps.
 fn step(span: f64, most: f64, whole: bool) -> f64 {
     let least = if span > 0.0 { span / most } else { 1.0 };
     let power = power_at_most(least);
@@ -131,7 +131,7 @@ fn step(span: f64, most: f64, whole: bool) -> f64 {
     if whole { step.max(1.0) } else { step }
 }
 
-/// Returns multiples of a step with their labels, all with as many decimals as the step has.
+/// Returns multiples of a step with their labels, all with the step's decimals.
 fn ticks(step: f64, first: f64, last: f64) -> Vec<(f64, String)> {
     let (power, greatest) = (power_at_most(step), power_at_most(first.abs().max(last.abs()) * step));
     let label = |count: f64| match count {

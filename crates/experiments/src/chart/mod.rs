@@ -308,7 +308,7 @@ mod tests {
         svg
     }
 
-    /// Checks that every tag is closed by its own, and that text has no tags of its own.
+    /// Checks that its own tag closes every tag, and that text has no tags.
     fn well_formed(svg: &str) {
         let mut open = Vec::new();
         for part in svg.split('<').skip(1) {

@@ -11,7 +11,7 @@ use super::{ADAPTIVE, P, arguments, columns, loss, original};
 
 /// Quasi-identifiers of the paper's four releases: the seventh comes with the second, the sixth with the fourth.
 const SUBSETS: [&[usize]; 4] = [&[2, 5], &[1, 7], &[1, 3, 4], &[6, 7]];
-/// The same of tables with fewer columns, of which the last but one takes the place of the sixth, the last that of the seventh.
+/// The same of tables with fewer columns. The last but one takes the place of the sixth, the last that of the seventh.
 const KNOWN: usize = 5;
 
 /// Shares of all people at each release.

@@ -1,4 +1,4 @@
-//! Releases of other columns (Shmueli and Tassa 2015, Figures 6 to 13 and 15 to 17; 14 with `--data`).
+//! Releases of other columns (Shmueli and Tassa 2015, Figures 6 to 13, 15 to 17). Figure 14 needs `--data`.
 //!
 //! ```text
 //! releases.rs    ten releases, over l, p and the number of people
