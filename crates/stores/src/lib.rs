@@ -112,7 +112,7 @@ impl Named {
         named
     }
 
-    /// Registers a store for each of the URLs that has none, or for which the statement has options.
+    /// Registers a store for each URL without one or with options of the statement.
     ///
     /// # Errors
     /// When a location has a store that cannot be set up, when it would be taken for another one, and when one that cannot be
@@ -216,7 +216,7 @@ fn azure(url: &Url, options: &[&(String, String)]) -> Result<MicrosoftAzureBuild
     Ok(builder)
 }
 
-/// Adds to an error of the builder what to write, which the builder's own words do not say.
+/// Adds to an error of the builder the text to write, which it lacks.
 fn azure_error(url: &Url, error: object_store::Error) -> DataFusionError {
     let (scheme, text) = (url.scheme(), error.to_string());
     if text.contains("Account must be specified") {
