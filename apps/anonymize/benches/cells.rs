@@ -1,6 +1,6 @@
-//! Releases in cells against releases in one piece, by the shell itself, as a table in Markdown: `cargo bench --bench cells`, or with
-//! sizes of your own: `-- 100000000`. Words are a memory limit (`4g` unless there is one), which one cell does not get, numbers of cells
-//! (`cells=1,16,64`), and `first` for a first release of m-invariance only.
+//! Releases in cells against releases in one piece, by the shell, as a Markdown table. Run `cargo bench --bench
+//! cells`, or with sizes of your own: `-- 100000000`. Words are a memory limit (`4g` unless there is one), which
+//! one cell does not get, numbers of cells (`cells=1,16,64`), and `first` for a first release of m-invariance only.
 //!
 //! m-invariance with m = 10, four quasi-identifiers and 50 occupations, from Parquet to Parquet: the publisher's own view of a release, and of a
 //! second one, which reads the first one's ledger and has 5% other people; and Mondrian with k = 10. Each line is a process of its own: its

@@ -1,5 +1,5 @@
-//! A release by two workers of one core each against one process of two cores, by the shell itself, as a table in Markdown:
-//! `cargo bench --features distributed --bench cluster`, or with sizes of your own: `-- 100000000`. Words are numbers of cells (`cells=16,64`).
+//! A release by two workers of one core against one process of two cores. The shell makes both; the output is a table in Markdown: `cargo
+//! bench --features distributed --bench cluster`, or with sizes of your own: `-- 100000000`. Words are numbers of cells (`cells=16,64`).
 //!
 //! m-invariance with m = 10, four quasi-identifiers and 50 occupations, from Parquet to Parquet, within 4 GiB: of the process, or 2 GiB of each worker.
 //! Workers are pinned to a core each (Linux, `taskset`), and what is left to do on the coordinator is done on the same two. Bytes are those that

@@ -32,7 +32,7 @@ const AMPLIFYING: [&str; 10] = [
     "rpad",
 ];
 
-/// Greatest number of times that a statement may make a value of two others, or put another text in a text. Values of values can double each time.
+/// Greatest number of doublings in a statement: values of two others, or texts in texts. Values of values can double each time.
 const DOUBLINGS: usize = 16;
 
 /// Bytes of a text in a statement. The engine repeats it for each row of a batch.
@@ -399,7 +399,7 @@ fn is_literal(argument: &FunctionArg) -> bool {
     matches!(argument, FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::Value(_))))
 }
 
-/// Returns true if a call of `replace` puts a literal of at most twice the length in place of another, into what is not of its own making.
+/// Returns true if a call of `replace` at most doubles a value of other origin. It puts a literal of at most twice the length in place of another.
 fn doubles_at_most(args: &FunctionArguments) -> bool {
     let FunctionArguments::List(list) = args else { return false };
     let length = |argument: &FunctionArg| match argument {
@@ -549,7 +549,7 @@ mod tests {
         assert!(of("SELECT 1 FROM t GROUP BY CUBE(a, b, c)").is_ok());
     }
 
-    /// A chain of tables of which each makes a value, or a type, of two of the one before: a hundred bytes more double it once more.
+    /// A chain of tables that double a value or a type is counted. A hundred bytes more double it once more.
     #[test]
     fn what_doubles_is_counted() {
         let chain = |made: &str, links: usize| {

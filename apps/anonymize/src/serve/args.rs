@@ -66,7 +66,7 @@ pub(crate) struct Args {
     #[arg(short = 'm', long, value_name = "SIZE", value_parser = crate::shell::size)]
     pub(super) memory_limit: Option<usize>,
 
-    /// Disk, in the directory for temporary files, that all statements together may use for what does not fit the memory
+    /// Disk for temporary files of all statements together: what does not fit the memory
     #[arg(long, value_name = "SIZE", default_value = "4g", value_parser = crate::shell::size)]
     pub(super) disk_limit: usize,
 

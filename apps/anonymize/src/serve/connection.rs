@@ -211,7 +211,7 @@ pub(super) async fn serve(tcp: TcpStream, server: Arc<Server>, mut stop: watch::
     let _ = timeout(TO_END, socket.get_mut().shutdown()).await;
 }
 
-/// Returns the kind and length of a message that is larger than is read, if one has begun.
+/// Returns the kind and length of a message that is too large, if one begins.
 fn too_large(buffer: &BytesMut, most: usize) -> Option<(u8, usize)> {
     let (&kind, rest) = buffer.split_first()?;
     let length = u32::from_be_bytes(*rest.first_chunk()?) as usize;

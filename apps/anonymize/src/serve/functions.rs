@@ -1,4 +1,4 @@
-//! Functions that PostgreSQL's programs call when they connect or look around, as far as the catalog does not bring them.
+//! Functions that PostgreSQL's programs call at the beginning, and the catalog does not bring.
 
 use std::sync::Arc;
 
@@ -203,7 +203,7 @@ mod tests {
 
     use super::*;
 
-    /// Of constants, of columns and of a column that has one value, functions say the same, once for each row.
+    /// Functions say the same of constants, of columns and of constant columns, once per row.
     #[tokio::test]
     async fn constants_are_taken_as_columns() {
         let context = SessionContext::new();

@@ -1,4 +1,4 @@
-//! Describes how long a value can be that an expression makes of texts, known before anything runs.
+//! Bounds the length of values that an expression makes of texts, before anything runs.
 //!
 //! The engine makes values for a batch of thousands of rows at a time, and nobody counts what it makes of texts before it is there. So the
 //! length is estimated in terms of the literals and columns that a value is made of. Parameters are literals by now.
@@ -13,7 +13,7 @@ use super::expansion::{Below, Weights};
 
 /// Bytes of a value. A batch of such values has 128 MiB.
 const LONGEST: usize = 16 << 10;
-/// Sets what is taken for the length of a text in a table, and of a value that is neither text nor list.
+/// Sets the assumed length of a text in a table, and of other non-lists.
 const TEXT: f64 = 64.0;
 const OTHER: f64 = 16.0;
 

@@ -9,7 +9,7 @@ use datafusion::sql::sqlparser::tokenizer::Token;
 /// Switch for lines about statements that succeed.
 static STATEMENTS: AtomicBool = AtomicBool::new(true);
 
-/// Sets up the log, and the process to say no more of a panic than where it was: its message may have parts of a statement.
+/// Sets up the log, and panics that tell their place only. Their messages may have parts of a statement.
 pub(super) fn start(quiet: bool) {
     STATEMENTS.store(!quiet, Ordering::Relaxed);
     std::panic::set_hook(Box::new(|panic| {

@@ -153,7 +153,7 @@ async fn runner(args: &Args) -> Result<Runner> {
     Ok(Runner::new(Turns::new(room), pool, memory, args.statement_time()))
 }
 
-/// Accepts connections until the process is asked to stop, and then waits for statements that run.
+/// Accepts connections until the process is to stop, then waits for running statements.
 async fn accept(listener: &TcpListener, server: Arc<Server>) -> Result<()> {
     let (stop, stopped) = watch::channel(false);
     let waiting = Waiting::default();

@@ -35,7 +35,7 @@ pub(super) fn refuse_pairs(plan: &Arc<dyn ExecutionPlan>) -> Result<bool, Failur
     Ok(pairs > HEAVY)
 }
 
-/// Returns how many rows come out of a plan at most, as far as that is known, and adds the pairs that it compares.
+/// Returns the greatest number of rows of a plan, as far as known. It adds the pairs that the plan compares.
 fn rows(plan: &Arc<dyn ExecutionPlan>, pairs: &mut f64) -> f64 {
     let below: Vec<f64> = plan.children().into_iter().map(|child| rows(child, pairs)).collect();
     let compares = plan.is::<CrossJoinExec>() || plan.is::<NestedLoopJoinExec>();

@@ -14,7 +14,7 @@ use super::process::{Process, Recipe};
 
 /// Pause after a process could not be started.
 const PAUSE: Duration = Duration::from_secs(1);
-/// Time that a process has to come to rest after its statement was stopped, and what it may compute in as much time then.
+/// Time for a process to rest after its statement was stopped. It may compute little in as much time then.
 const REST: Duration = Duration::from_millis(100);
 const AT_REST: Duration = Duration::from_millis(20);
 /// Bytes that a process may have more than at first to be used again.
@@ -49,7 +49,7 @@ pub(super) struct Pool {
 }
 
 impl Pool {
-    /// Starts processes for as many statements at a time, and waits for the first of them.
+    /// Starts processes for as many statements at a time. It waits for the first of them.
     ///
     /// # Errors
     /// When one of those does not start.

@@ -32,7 +32,7 @@ const NICEST: &str = "19";
 
 /// Begins the names of folders of servers.
 const FOLDER: &str = "anonymize-serve-";
-/// Names the file in such a folder that the server locks as long as it runs.
+/// Names the file in such a folder that the running server locks.
 const LOCK: &str = "lock";
 
 /// Says how processes are started.

@@ -106,7 +106,7 @@ fn register(context: &SessionContext, name: &str, table: Arc<dyn TableProvider>)
     Ok(())
 }
 
-/// Returns a session with what readers may call, and no tables, for one statement at a time.
+/// Returns a session with readers' functions and no tables, for one statement at a time.
 fn context(memory: usize, disk: usize) -> Result<SessionContext> {
     let mut config = SessionConfig::new()
         // There is one that readers may see.

@@ -62,7 +62,7 @@ impl Session {
         own.map_or(longest, |own| own.min(longest))
     }
 
-    /// Returns true if there is place for what a reader wants to have kept by this name.
+    /// Returns true if there is place to keep something of a reader by this name.
     pub(super) fn has_place(&self, what: Kept, name: &str) -> bool {
         let (names, key) = (self.names(), (what, name.to_owned()));
         let most = match what {
@@ -127,7 +127,7 @@ impl Drop for Running {
     }
 }
 
-/// The sessions there are, by what a client must know to cancel a statement of one.
+/// The running sessions, by the secrets with which a client cancels a statement.
 #[derive(Default)]
 pub(super) struct Sessions(Mutex<HashMap<(i32, Vec<u8>), Arc<Session>>>);
 

@@ -227,7 +227,7 @@ impl Watched<'_> {
         send_all(pending, out).await
     }
 
-    /// Returns how long the statement has computed, or run where the operating system does not say.
+    /// Returns the time that the statement has computed, else the time it has run. The operating system may not say the former.
     fn computed(&self) -> Duration {
         match self.process.used() {
             Used { memory: 0, .. } => self.began.elapsed(),
@@ -267,7 +267,7 @@ impl Watched<'_> {
         }
     }
 
-    /// Stops a statement that nobody waits for, and ends its process if it does not stop.
+    /// Stops an abandoned statement, and ends its process if it does not stop.
     async fn stop(self) {
         let Self { runner, turn, mut process, .. } = self;
         let stopped = async {

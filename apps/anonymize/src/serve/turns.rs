@@ -14,7 +14,7 @@ use super::errors::Failure;
 
 /// Time in which half of what a reader has computed is forgotten.
 const HALF: Duration = Duration::from_secs(30);
-/// Seconds of computing that a statement stands for while it runs, or that a newcomer stands for. A reader with less may have a kept place.
+/// Seconds of computing that a running statement, or a newcomer, stands for. A reader with less may have a kept place.
 const RUNNING: f64 = 0.25;
 /// Seconds of computing of each statement that nobody is charged with.
 const FREE: f64 = 0.1;
@@ -37,7 +37,7 @@ pub(super) struct Room {
 }
 
 impl Room {
-    /// Returns the room for a machine with so many processors, of which each statement may take this much of its memory.
+    /// Returns the room of a machine with so many processors and memory per statement.
     pub(super) fn of(processors: usize, memory: Option<usize>, statement: usize) -> Self {
         let each = (2 * processors).clamp(4, 32);
         let fits = memory.map_or(usize::MAX, |memory| memory / statement.max(1));
@@ -213,7 +213,7 @@ impl Turn {
         true
     }
 
-    /// Returns true if a reader who has computed less waits for a turn in this lane.
+    /// Returns true if a reader who has computed less waits in this lane.
     pub(super) fn is_wanted(&self) -> bool {
         let state = self.turns.state();
         let now = Instant::now();

@@ -19,7 +19,7 @@ unsafe extern "C" {
     safe fn mi_option_get(option: c_int) -> c_long;
 }
 
-/// Has the allocator give back sooner what is freed, unless `MIMALLOC_PURGE_DELAY` in the environment says how soon.
+/// Makes the allocator give back sooner, unless `MIMALLOC_PURGE_DELAY` in the environment says how soon.
 pub(crate) fn keep_less() {
     mi_option_set_default(PURGE_DELAY, DELAY);
 }

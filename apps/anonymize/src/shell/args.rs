@@ -137,7 +137,7 @@ impl Args {
         return false;
     }
 
-    /// Returns true if statements come from a person (or a pipe) instead of the command line.
+    /// Returns true if statements come from a person or a pipe, not the command line.
     pub(crate) fn is_interactive(&self) -> bool {
         self.steps.is_empty()
     }

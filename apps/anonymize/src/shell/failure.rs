@@ -38,7 +38,7 @@ fn with_cure(message: &str) -> String {
     }
 }
 
-/// Returns the value of a setting that is an expression, a day without quotes for example, is printed by DataFusion as a tree.
+/// Removes the tree by which DataFusion prints a setting that is an expression. An example is a day without quotes.
 fn without_trees(text: &str) -> String {
     const TREE: &str = "Unsupported expr ";
     match text.split_once(TREE) {

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 /// Bytes that the program takes beside what queries are charged for, whatever they do: itself, stacks, caches.
 const ITSELF: usize = 64 << 20;
 
-/// Returns the bytes of memory that this process can have, as far as the operating system says: those of the machine, or of one of its control
-/// groups if that has fewer. `None` where it is not known.
+/// Returns the bytes of memory that this process can have, by the operating system. They are those of the machine,
+/// or of one of its control groups if that has fewer. `None` where it is not known.
 pub(crate) fn of_the_machine() -> Option<usize> {
     under(Path::new("/"))
 }
@@ -93,7 +93,7 @@ impl Mount {
         Some(Self { version, group: group.into(), place: place.into() })
     }
 
-    /// Returns the least limit from the group `path` up to the one that the place shows.
+    /// Returns the least limit from the group `path` up to the place's.
     fn limit(&self, root: &Path, path: &str) -> Option<usize> {
         // In a container without a namespace of its own, the place shows the container's group, and paths begin at the machine's. A group outside of what
         // is shown is nowhere to be seen, and what is shown is what there is.
@@ -171,7 +171,7 @@ mod tests {
         }
     }
 
-    /// The least limit counts, as under systemd, where the unit or a slice around it has the limit.
+    /// The least limit counts, also of a unit's slice under systemd.
     #[test]
     fn the_least_limit_from_the_own_group_to_the_root_counts() {
         let own = "sys/fs/cgroup/system.slice/anonymize.service";
@@ -207,7 +207,7 @@ mod tests {
         assert_eq!(found(&[own, ("proc/self/mountinfo", &shown), max]), Some(512 << 20));
     }
 
-    /// Both versions may be there at once, and the first one has a hierarchy for each controller.
+    /// Both versions may exist at once; the first has a hierarchy for each controller.
     #[test]
     fn groups_of_the_first_version_count() {
         let mounts = "31 30 0:27 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n\

@@ -50,7 +50,7 @@ pub(super) fn options(print: &PrintOptions) -> PrintOptions {
     }
 }
 
-/// Runs a statement and writes its rows, if it is a query whose result is for programs; `false` if it is something else.
+/// Runs a query whose result is for programs, and writes its rows. Returns `false` for all other statements.
 ///
 /// # Errors
 /// Those of the query, and of standard output. That nobody reads any further is none.

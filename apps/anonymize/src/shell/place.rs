@@ -5,7 +5,7 @@ use datafusion::common::{DataFusionError, Location};
 use datafusion::sql::sqlparser::dialect::GenericDialect;
 use datafusion::sql::sqlparser::tokenizer::{Token, Tokenizer};
 
-/// Returns the line that an error is about and a line of marks below it, if the error says where it is.
+/// Returns the line that an error is about, and marks below, if it says one.
 pub(super) fn underlined(error: &DataFusionError, sql: &str) -> Option<String> {
     let (start, end) = span(error)?;
     let line = without_values(sql, start.line)?;

@@ -26,15 +26,15 @@ const CLEANING: Duration = Duration::from_secs(5);
 /// Says where sessions of this process spill.
 static SPILLED: Mutex<Vec<Weak<DiskManager>>> = Mutex::new(Vec::new());
 
-/// Has the files that a session spills removed where the process is ended before the session is.
+/// Makes the end of the process remove the files that a session spills. This counts if the session has not ended.
 pub(super) fn remove_at_end(disk: &Arc<DiskManager>) {
     let mut spilled = SPILLED.lock().unwrap_or_else(PoisonError::into_inner);
     spilled.retain(|disk| disk.strong_count() > 0);
     spilled.push(Arc::downgrade(disk));
 }
 
-/// Waits for SIGINT, SIGTERM or SIGHUP, and returns the exit status that tells of it, as shells number them. The process ends with it after `grace`,
-/// or at the next signal, whatever its threads do then.
+/// Waits for SIGINT, SIGTERM or SIGHUP, and returns the exit status of shells for it. The process ends with it
+/// after `grace`, or at the next signal, whatever its threads do then.
 pub(crate) async fn told_to_end(grace: Duration) -> u8 {
     let (tell, told) = oneshot::channel();
     let watch = async move {
@@ -192,8 +192,8 @@ impl Signals {
     }
 }
 
-/// Returns the signals that the process ignores from its start, as what a shell runs in the background or with `nohup` does: a bit each, the first signal's
-/// first. Known on Linux.
+/// Returns the signals that the process ignores from its start: a bit each. Jobs that a shell runs in the
+/// background or with `nohup` ignore some. The first signal's bit is first. Known on Linux.
 #[cfg(unix)]
 fn ignored() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
