@@ -33,7 +33,7 @@ pub(super) trait Scope {
     /// When there is no such table, or the query is wrong.
     fn relation(&mut self, raw: &Self::Raw) -> Result<LogicalPlan>;
 
-    /// Returns the items of an argument that is a list in parentheses or brackets, `None` if it is none.
+    /// Returns the items of an argument in parentheses or brackets, `None` if it has none.
     fn items(&self, _raw: &Self::Raw) -> Option<Vec<Self::Raw>> {
         None
     }
@@ -190,7 +190,7 @@ impl Arguments {
         Ok(())
     }
 
-    /// Returns the session that the call is planned in, for functions with a [`Kind::Release`] and calls with hierarchies.
+    /// Returns the session of the call, for a [`Kind::Release`] and for hierarchies.
     ///
     /// # Errors
     /// When there is no such parameter, which is a bug; for hierarchies, when the engine's session is of another kind.
@@ -217,7 +217,7 @@ impl Arguments {
             .ok_or_else(|| refusal!(self.function(), argument name, "argument {name} is missing"))
     }
 
-    /// Returns true if the function has a reason not to take a parameter that others take.
+    /// Returns true if the function has a reason against a parameter that others take.
     pub(super) fn is_refused(&self, name: &str) -> bool {
         self.refused.iter().any(|(refused, _)| *refused == name)
     }
@@ -436,7 +436,7 @@ fn read<S: Scope>(function: &str, parameter: &Parameter, raw: &S::Raw, scope: &m
     }
 }
 
-/// Returns an interval as a text, without the word and quotes that it has in SQL.
+/// Returns an interval as a text, without SQL's word and quotes.
 fn interval_text(constant: &ScalarValue) -> ScalarValue {
     let Some(text) = constant.try_as_str().flatten() else { return constant.clone() };
     let word = text.trim().get(..8).filter(|word| word.eq_ignore_ascii_case("interval"));

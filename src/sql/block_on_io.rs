@@ -6,7 +6,7 @@ use datafusion::common::{Result, internal_err};
 use futures::FutureExt;
 use tokio::runtime::{Handle, RuntimeFlavor};
 
-/// Waits for a look-up that is nearly always ready at once, from code that is not async.
+/// Waits for a look-up that is nearly always ready, from code that is not async.
 pub(super) fn block_on_lookup<T, F>(start: impl Fn() -> F + Sync) -> Result<T>
 where
     T: Send,

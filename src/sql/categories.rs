@@ -70,7 +70,7 @@ fn is_categorical(field: &Field) -> bool {
     matches!(field.data_type(), DataType::Dictionary(_, values) if values.is_string())
 }
 
-/// Returns the table that a column is of, and its name there, where rows are only selected in between.
+/// Returns the table of a column, and its name there. Only selections of rows are in between.
 fn origin(plan: &LogicalPlan, place: usize) -> Option<(&TableScan, &str)> {
     match plan {
         LogicalPlan::TableScan(scan) => Some((scan, scan.projected_schema.field(place).name())),

@@ -23,7 +23,7 @@ const CELLS: Parameter = Parameter::CELLS.at_least(1).at_most(MOST_CELLS as i64)
 /// Number of cells that was asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum WantedCells {
-    /// One cell while the table is expected to fit the memory limit, else as many as it takes.
+    /// A single cell while the table should fit the memory limit, else enough.
     Auto,
     /// So many cells.
     Number(u32),

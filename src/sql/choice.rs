@@ -14,7 +14,7 @@ pub(super) struct Choice<T: 'static, const N: usize> {
 }
 
 impl<T: Copy, const N: usize> Choice<T, N> {
-    /// Declares pairs of words and meanings, with one of the words as one would write it.
+    /// Declares pairs of words and meanings, with one of the words as an example.
     pub(super) const fn new(name: &'static str, pairs: [(&'static str, T); N], example: &'static str) -> Self {
         let (mut words, mut meanings) = ([""; N], [pairs[0].1; N]);
         let mut place = 0;

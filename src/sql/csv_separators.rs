@@ -1,4 +1,4 @@
-//! CSV files whose columns are not separated by commas, as Excel writes them where decimals have a comma.
+//! CSV files whose columns have other separators than commas. Excel writes them where decimals have a comma.
 
 use datafusion::common::Result;
 use datafusion::common::tree_node::TreeNodeRecursion;
@@ -8,7 +8,7 @@ use datafusion::logical_expr::LogicalPlan;
 /// Sets what separates columns, if commas do not.
 const SEPARATORS: [(char, &str); 3] = [(';', "';'"), ('\t', "E'\\t'"), ('|', "'|'")];
 
-/// Says that names of columns hold a separator, so that a file was read as fewer columns than it has, and how it is declared.
+/// Says that names of columns hold a separator, and how to declare the file. It was read as fewer columns than it has.
 pub(super) fn separated(names: &[&str], plan: &LogicalPlan) -> Option<String> {
     let (_, separator) = SEPARATORS.iter().find(|(separator, _)| names.iter().any(|name| name.contains(*separator)))?;
     let mut file = None;

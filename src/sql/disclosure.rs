@@ -227,7 +227,7 @@ fn perturbed_rows(
     perturbed::table(p_match, known, release, (&roles.id, &roles.quasi, &roles.sensitive))
 }
 
-/// Returns the releases of publications in their places, and what the only one says of itself.
+/// Replaces publications by their releases, and returns what the only one says of itself.
 #[cfg(feature = "publication")]
 fn expanded(relations: Vec<LogicalPlan>) -> Result<(Vec<LogicalPlan>, Declared)> {
     let is_alone = relations.len() == 1;
@@ -254,7 +254,7 @@ struct Roles {
     id: String,
     quasi: Vec<String>,
     sensitive: String,
-    /// The columns of which the sensitive attribute is to be made, if it is a value of several.
+    /// The columns of a composite sensitive attribute, if it is one.
     several: Option<Vec<String>>,
 }
 

@@ -38,7 +38,7 @@ pub(super) fn ledgers(
     all.map_or_else(|| LogicalPlanBuilder::empty(false).build(), Ok)
 }
 
-/// Checks that releases have greater numbers than those that they were made with, where numbers count. `followed` tells which they are of.
+/// Checks that releases have greater numbers than those they were made with, where these count. `followed` tells which they are of.
 ///
 /// # Errors
 /// When one has not.
@@ -88,14 +88,14 @@ pub(super) fn check_order(
     Err(refusal!(one.function, argument one.argument, "{wrong}; {cure}"))
 }
 
-/// Returns the numbers of a release and of one that it was made with, if that has not a lesser one.
+/// Returns the numbers of a release and its predecessor, if they are out of order.
 fn reversed(parts: &[(i64, Followed)]) -> Option<(i64, i64)> {
     let pairs = parts.iter().flat_map(|later| parts.iter().map(move |earlier| (later, earlier)));
     let mut wrong = pairs.filter(|((number, later), (other, earlier))| number <= other && later.follows(earlier));
     wrong.next().map(|((number, _), (other, _))| (*number, *other))
 }
 
-/// Collects the parts of a relation in which the column at a place is one number, as far as that is written in the query.
+/// Collects the parts of a relation in which a column is one number, as written. Numbers are read from the query.
 fn collect_numbered<'a>(plan: &'a LogicalPlan, place: usize, parts: &mut Vec<(i64, &'a LogicalPlan)>) -> Result<()> {
     match plan {
         LogicalPlan::Union(union) => union.inputs.iter().try_for_each(|input| collect_numbered(input, place, parts)),
@@ -129,7 +129,7 @@ fn has_number(one: &Input) -> bool {
     one.plan.schema().fields().iter().any(|field| field.name() == RELEASE)
 }
 
-/// Returns the relations with a column of their places, if there are several, none has one, and numbers count.
+/// Adds a column of places to relations, if there are several and numbers count. None of them has one.
 fn numbered(earlier: Vec<Input>, kind: StateKind) -> Result<Vec<Input>> {
     let say = earlier.iter().filter(|one| has_number(one)).count();
     if earlier.len() < 2 || say == earlier.len() || kind.facts().numbers == Numbers::Ignored {

@@ -1,4 +1,4 @@
-//! Parquet encodings of a release's columns in `COPY`, where neither the statement nor the session says any.
+//! Parquet encodings of a release's columns in `COPY`, if nothing else says any.
 //!
 //! Parquet's writer begins a column with a dictionary of its values and looks every value up in it. Two kinds of columns gain nothing by that, and
 //! are what writing takes longest for: numbers of groups, which are random and nearly as many as there are groups, so that the dictionary is given
@@ -56,7 +56,7 @@ impl AnalyzerRule for EncodeReleases {
     }
 }
 
-/// Returns true if a statement writes Parquet, and says nothing itself of how columns are encoded.
+/// Returns true if a statement writes Parquet without saying how columns are encoded.
 fn is_open(copy: &CopyTo) -> bool {
     let is_said = |option: &String| [ENCODING, DICTIONARY].iter().any(|name| option.starts_with(name));
     let plain = file_type_to_format(&copy.file_type).is_ok_and(|format| {

@@ -79,7 +79,7 @@ impl AnalyzerRule for FlattenCsv {
     }
 }
 
-/// Makes of the rows of a query what a text file can have, to be printed: ranges become columns. Errors are of the `format`, such as `csv`.
+/// Converts the rows of a query into rows of a text file: ranges become columns. Errors are of the `format`, such as `csv`.
 ///
 /// # Errors
 /// When a column is a list or another struct, and when two columns would have one name.
@@ -108,7 +108,7 @@ fn refuse_nested((function, instead): (&str, &str), schema: &DFSchema) -> Result
     ))
 }
 
-/// Returns the columns of a release with every range as one column for each of its parts (`age_lo`, `age_hi`); `None` if it has no ranges.
+/// Returns the columns of a release with ranges split into parts (`age_lo`, `age_hi`). `None` if it has no ranges.
 pub(super) fn flat(function: &str, schema: &DFSchema) -> Result<Option<Vec<Expr>>> {
     let mut columns: Vec<(String, Expr)> = Vec::new();
     let mut changed = false;

@@ -1,4 +1,4 @@
-//! Footers of Parquet files, which say what DataFusion drops when it reads them as a table.
+//! Footers of Parquet files, whose contents DataFusion drops when it reads a table.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -82,7 +82,7 @@ fn complete(metadata: &ParquetMetaData) -> BTreeSet<String> {
     nulls.into_iter().filter(|(_, nulls)| *nulls == Some(0)).map(|(name, _)| name.to_owned()).collect()
 }
 
-/// Returns true if a file of a private view has fewer people than it says, by its statistics: a program has left out rows and kept what it says.
+/// Returns true if a private view has fewer people than it says, by its statistics. A program has left out rows then, and kept what it says.
 fn lacks_people(metadata: &ParquetMetaData, schema: &Schema) -> bool {
     let is_id = |field: &&FieldRef| field.metadata().get(Role::KEY).map(String::as_str) == Some(Role::Id.name());
     let Some(id) = schema.fields().iter().find(is_id) else { return false };

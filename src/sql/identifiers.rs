@@ -1,5 +1,5 @@
-//! Counts, by the engine, who is in a table twice or was in an earlier release: people who may be in several cells are not met in any of them, and methods
-//! that know of no earlier release do not look for anybody.
+//! Counts people who are in a table twice or were in an earlier release. The engine does it. People who may be in
+//! several cells are not met in any of them, and methods that know of no earlier release do not look for anybody.
 
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::{Column, Result};

@@ -205,7 +205,7 @@ impl Input {
         Self { plan, ..self }.project(wanted)
     }
 
-    /// Returns the value that everybody was published with, composed here if it is one of several columns. Where values must stay, private releases are read with it.
+    /// Returns the value that everybody was published with, composed if it is of several columns. Where values must stay, private releases are read with it.
     fn own_value(&mut self, sensitive: &FieldRef, id: &str) -> Result<InputColumn> {
         let parts = parts_of(sensitive).map_err(|error| error.in_function(self.function))?;
         let names: Vec<String> = match parts.is_empty() {
@@ -298,8 +298,8 @@ impl Input {
         ))
     }
 
-    /// Returns a value, what it can become, and the probability if there is a column of it. Values get the type of the sensitive
-    /// column, or both one that holds them all.
+    /// Returns columns of a value, its successor, and the probability if there is one. Values get the type of the
+    /// sensitive column, or both one that holds them all.
     ///
     /// # Errors
     /// When there are no such columns, or no probabilities and these are needed.
@@ -342,8 +342,8 @@ impl Input {
 }
 
 impl Input {
-    /// Returns all values that the sensitive column can have, each as one that can become itself: what an update relation says, and says no more.
-    /// Values get the type of the sensitive column, or both one that holds them all.
+    /// Returns all possible values of the sensitive column as updates to themselves. It is what an update relation
+    /// says, and says no more. Values get the type of the sensitive column, or both one that holds them all.
     ///
     /// # Errors
     /// When it is not clear which column has them, or they are of another type.

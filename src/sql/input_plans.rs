@@ -31,8 +31,8 @@ pub(super) async fn planned(
     hide(&physical, &Arc::new(origin))
 }
 
-/// Returns the session without a rule by which DataFusion 55 reads other columns than were asked for: of `SELECT s['b'], -a AS a FROM t WHERE ..`
-/// it takes `a` for the table's (<https://github.com/apache/datafusion/issues/25414>). `None` if the rule is off.
+/// Returns the session without a rule by which DataFusion 55 reads wrong columns. Of `SELECT s['b'], -a AS a FROM t WHERE
+/// ..` it takes `a` for the table's (<https://github.com/apache/datafusion/issues/25414>). `None` if the rule is off.
 fn without_leaf_pushdown(session: &dyn Session) -> Option<SessionState> {
     let state = session.as_any().downcast_ref::<SessionState>()?;
     state.config_options().optimizer.enable_leaf_expression_pushdown.then(|| {

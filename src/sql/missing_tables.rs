@@ -158,7 +158,7 @@ fn some_files(folder: &str) -> Option<String> {
     })
 }
 
-/// Returns the format of a file, by its name, as CREATE EXTERNAL TABLE has it, and the options that go with it.
+/// Returns the format of a file and its options, as CREATE EXTERNAL TABLE has them. It goes by the name.
 fn stored_as(name: &str) -> (&'static str, &'static str) {
     let name = name.to_ascii_lowercase();
     let ends = |endings: &[&str]| endings.iter().any(|ending| name.ends_with(ending));

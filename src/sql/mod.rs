@@ -111,7 +111,7 @@ fn planner(functions: Vec<Arc<dyn RelationFunction>>) -> Arc<dyn RelationPlanner
     Arc::new(FunctionPlanner { functions })
 }
 
-/// Returns the rule that keeps calls of one function apart, and the tables that a release is compared with itself by.
+/// Returns the rule that keeps calls of one function and compared tables apart.
 fn distinct_calls(functions: &[Arc<dyn RelationFunction>]) -> Arc<distinct_calls::DistinctCalls> {
     let mut names: Vec<&'static str> = functions.iter().map(|function| function.signature().name).collect();
     names.push(estimate::ROWS_OF_GROUPS);
@@ -146,8 +146,8 @@ fn add_factories(factories: &mut HashMap<String, Arc<dyn TableProviderFactory>>)
     }
 }
 
-/// Adds all relation functions, the `anonymize.*` settings and (with the feature `publication`) `STORED AS PUBLICATION` and
-/// `STORED AS DELTATABLE` to a session. `STORED AS PARQUET` no longer takes the folder of a Delta table.
+/// Adds all relation functions and the `anonymize.*` settings to a session. With the feature `publication` it adds
+/// `STORED AS PUBLICATION` and `STORED AS DELTATABLE`. `STORED AS PARQUET` no longer takes the folder of a Delta table.
 ///
 /// Turns `datafusion.execution.skip_physical_aggregate_schema_check` on: columns of different releases differ in their metadata, unions
 /// keep that of the first by a rule that DataFusion's logical and physical plans do not share, and that check then takes an aggregate

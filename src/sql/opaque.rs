@@ -41,7 +41,7 @@ impl Wanted<'_> {
     }
 }
 
-/// Result of a call on its inputs, or another table that is looked up by each query.
+/// Result of a call on its inputs, or another table that each query looks up.
 pub(super) trait Relation: Debug + Send + Sync + 'static {
     /// Returns the name of the function.
     fn function(&self) -> &str;

@@ -1,4 +1,4 @@
-//! The analyzer rule that marks a query that leaves out people of a private view, so that a copy of its result does not pass for the whole release.
+//! The analyzer rule that marks queries which leave out people of a private view. So a copy of the result does not pass for the whole release.
 //!
 //! A stored copy keeps the metadata of the columns. Without the mark a copy that was filtered would be taken for all of the release, and `previous` would
 //! take the people who are missing for new ones. The mark stands beside the keys that name the release ([`followed`](super::followed)).

@@ -127,9 +127,9 @@ pub async fn released_table(context: &SessionContext, location: &str) -> Result<
 #[cfg(feature = "publication")]
 const LOOKED_AT: usize = 1_000_000;
 
-/// Returns what is irregular about a [released table](released_table), in words, as far as the table alone shows it: rows that were left out or
-/// added after the release was made, and an order of rows that is not random. Reads a million rows at most, and of a larger table looks at
-/// the order only. An order by something that has nothing to do with the released columns looks random.
+/// Describes irregularities of a [released table](released_table), as far as the table shows them. These are rows that were
+/// left out or added after the release was made, and an order of rows that is not random. Reads a million rows at most, and of
+/// a larger table looks at the order only. An order by something that has nothing to do with the released columns looks random.
 ///
 /// # Errors
 /// When the table cannot be read.
@@ -198,8 +198,8 @@ pub fn is_public_release(schema: &Schema) -> bool {
         })
 }
 
-/// Returns the rows of a released table, or of the newest release of a publication, with ranges as columns (`age_lo`, `age_hi`): what programs can
-/// show that know no structs. `None` for a table whose columns are plain already.
+/// Returns the rows of a released table with ranges as columns (`age_lo`, `age_hi`). It takes the newest release of
+/// a publication. Programs can show them that know no structs. `None` for a table whose columns are plain already.
 ///
 /// # Errors
 /// When a column would be there twice.

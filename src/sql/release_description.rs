@@ -74,7 +74,7 @@ pub(super) fn describe(function: &str, plan: &LogicalPlan, session: &SessionStat
     }
 }
 
-/// Returns the columns of a relation with what they say of the release that they are of; of what is no release they say what they say.
+/// Returns the columns of a relation with descriptions of the release that they are of. Of what is no release they say what they say.
 pub(super) fn released_columns(relation: &Input, session: Option<&SessionState>) -> Vec<FieldRef> {
     let columns: Vec<FieldRef> = relation.plan.schema().fields().iter().cloned().collect();
     let is_described = columns.iter().any(|field| Description::from_metadata(field.metadata()).is_some());

@@ -26,8 +26,8 @@ use crate::release::Description;
 /// Prefix of our metadata.
 const OURS: &str = "anonymize.";
 
-/// Parquet files that are read with what a release says of itself in the metadata of its columns, so that a copy of it still says so.
-/// DataFusion drops such metadata, and with `skip_metadata = false` it would keep that of all files, releases or not. Registered in place of
+/// Parquet files that are read with the release's description in the columns' metadata. So a copy of it still says so. DataFusion
+/// drops such metadata, and with `skip_metadata = false` it would keep that of all files, releases or not. Registered in place of
 /// DataFusion's own with [`register_file_format`](datafusion::execution::SessionState::register_file_format), as the shell does.
 #[derive(Default)]
 pub struct ReleaseFiles(ParquetFormatFactory);

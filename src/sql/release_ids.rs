@@ -1,4 +1,4 @@
-//! The optimizer rule that gives each release that a COPY writes an id of its own.
+//! The optimizer rule that gives each release in a COPY its own id.
 //!
 //! A view or a prepared statement is planned once and run many times, and every run draws anew; but the metadata of a
 //! table is fixed when it is planned. So when a COPY is optimized, its releases are replaced by ones that know the

@@ -120,7 +120,7 @@ fn limits(limit: &Limit) -> Result<bool> {
     })
 }
 
-/// Returns true if the rows of a plan are in an order that leaves no choice.
+/// Returns true if a plan's rows are in an order that leaves no choice.
 fn is_settled(plan: &LogicalPlan, unique: &[String]) -> bool {
     match plan {
         LogicalPlan::Sort(Sort { expr, input, .. }) => settle(expr, input, unique, &[]),
@@ -132,8 +132,8 @@ fn is_settled(plan: &LogicalPlan, unique: &[String]) -> bool {
     }
 }
 
-/// Returns true if no two rows are equal in all keys, unless they are equal altogether. `unique` are columns that no two rows share a value of, but
-/// for those of `on`: of rows that share these values one is chosen.
+/// Returns true if rows that are equal in all keys are equal altogether. `unique` are columns that no two rows
+/// share a value of, but for those of `on`: of rows that share these values one is chosen.
 fn settle(keys: &[SortExpr], input: &LogicalPlan, unique: &[String], on: &[Expr]) -> bool {
     let schema = input.schema();
     let places: Vec<usize> = keys

@@ -4,7 +4,7 @@ use datafusion::common::utils::quote_identifier;
 
 pub(super) use crate::methods::parameters::{FunctionSignature, Kind, Parameter, Preset, Style};
 
-/// Returns the candidate that a misspelled name was probably meant to be, as `; did you mean ..?`, or nothing.
+/// Suggests a candidate for a misspelled name: `; did you mean ..?`, or nothing.
 pub(super) fn suggestion<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> String {
     let lower = name.to_lowercase();
     let score = |candidate: &str| {

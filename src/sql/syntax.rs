@@ -24,7 +24,7 @@ pub(super) struct Call {
 }
 
 impl Call {
-    /// Returns the name of the called function, if a table factor is a call in any of its syntactic forms.
+    /// Returns the name of the called function, if a table factor is a call. It knows all syntactic forms.
     pub(super) fn name_in(relation: &TableFactor) -> Option<&ObjectName> {
         match relation {
             TableFactor::Table { name, args: Some(_), .. } | TableFactor::Function { name, .. } => Some(name),

@@ -95,7 +95,7 @@ fn is_plain(expr: &Expr) -> bool {
     }
 }
 
-/// Returns true if no column of an expression over the input of `plan` has another type below.
+/// Returns true if no column of an expression over `plan`'s input has another type below.
 fn is_unchanged(expr: &Expr, plan: &LogicalPlan, below: &LogicalPlan) -> bool {
     let before = plan.inputs();
     expr.column_refs().into_iter().all(|column| {

@@ -18,11 +18,11 @@ use crate::sql::register_all;
 /// The column that counts rows where there is no identifier.
 const ROW: &str = "anonymize_row";
 
-/// Number of divisions of the people into those of a first and those of a second release.
+/// Number of divisions of the people into those of two releases.
 pub(super) const DIVISIONS: usize = 3;
 
-/// A session with the tables `people` (all that is measured, in random order), and of each division, by its number, `before0` (two thirds of them),
-/// `after0` (two thirds, half of whom are of the others) and `stayed0` (who is in both).
+/// A session with the tables of the measurements. `people` is all that is measured, in random order; and of each division, by its number,
+/// there are `before0` (two thirds of them), `after0` (two thirds, half of whom are of the others) and `stayed0` (who is in both).
 pub(super) struct Bench {
     context: SessionContext,
     rows: usize,
@@ -220,7 +220,7 @@ fn profile(given: &Given) -> String {
     format!("SELECT columns, role, why, unique_share FROM {call}) WHERE kind = 'column'")
 }
 
-/// Returns the error about a table in which rows are not people, for which nothing can be recommended.
+/// Returns the error about a table in which rows are not people. Nothing can be recommended for it.
 fn several_rows(id: &str, columns: &[String]) -> DataFusionError {
     refusal!(
         NAME,

@@ -77,8 +77,8 @@ pub(super) fn recommend(measured: &[Measured], people: &TableRoles, error: f64, 
     recommended
 }
 
-/// Finds the setting with the largest acceptable value, of several the one with the least error. Without an
-/// acceptable one, finds that with the least error. And whether it is acceptable.
+/// Finds the acceptable setting with the largest value, and the least error among several. Without an acceptable
+/// one, finds that with the least error. And whether it is acceptable.
 fn best(measured: &[Measured], of: impl Fn(&Measured) -> bool, error: f64, second: usize) -> Option<(usize, bool)> {
     let few = |count: usize| count as f64 <= COUNTERFEITS * second as f64;
     let candidates = measured.iter().enumerate().filter(|(_, row)| of(row));

@@ -18,7 +18,7 @@ pub(super) struct Measured {
     pub loss: Option<f64>,
     /// Median relative error of random counts.
     pub error: Option<f64>,
-    /// The most counterfeits of three second releases, of each of whose people half are those of the first.
+    /// The most counterfeits of three second releases. Half of the people of each are those of the first.
     pub counterfeits: Option<usize>,
     /// Of those who are in two releases that know nothing of each other: for what share only one sensitive value is left.
     pub at_risk: Option<f64>,

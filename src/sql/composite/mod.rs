@@ -72,7 +72,7 @@ impl Composite {
 }
 
 impl Input {
-    /// Returns the same relation with one value of several of its columns as a further column.
+    /// Adds a column with one value of several columns of the relation.
     ///
     /// # Errors
     /// When there is no such column.

@@ -1,4 +1,4 @@
-//! Translation of one aggregate over the original table into one over the rows of a release.
+//! Translation of an aggregate over the original table into one over the release's rows.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -155,7 +155,7 @@ fn named(exprs: impl Iterator<Item = Expr>, schema: &DFSchemaRef, input: &DFSche
     exprs.collect()
 }
 
-/// The rows of the release, spread over the values of the columns that they are grouped by.
+/// The rows of the release, spread over the values of the grouping columns.
 struct ReleaseRows<'a> {
     chain: &'a Chain,
     spread: &'a BTreeSet<String>,
@@ -177,7 +177,7 @@ impl ReleaseRows<'_> {
         }
     }
 
-    /// Spreads each row over the values of the columns that are grouped by, each with its share.
+    /// Spreads each row over the values of the grouping columns, each with its share.
     fn spread(&mut self, mut plan: LogicalPlan) -> Result<LogicalPlan> {
         let source = &self.chain.source;
         for name in self.spread {
@@ -234,7 +234,7 @@ impl ReleaseRows<'_> {
         Ok(plan)
     }
 
-    /// Returns an expression that needs no generalized column but those that were spread, over the rows.
+    /// Translates an expression over the rows. It needs no generalized column but those that were spread.
     fn exact(&self, expr: &Expr) -> Result<Expr> {
         let exact = expr.clone().transform_up(|expr| {
             let Expr::Column(Column { name, .. }) = &expr else { return Ok(Transformed::no(expr)) };
@@ -431,7 +431,7 @@ impl Sums<'_> {
     }
 }
 
-/// Returns a variance, or NULL where it is lost in the rounding of the squares that it is the difference of.
+/// Returns a variance, or NULL if rounding loses it. It is a difference of squares.
 fn significant(variance: Expr, squares: Expr) -> Result<Expr> {
     const DIGITS: f64 = 1e-11;
     when(variance.clone().gt(squares.clone() * lit(DIGITS)), variance.clone())
@@ -439,7 +439,7 @@ fn significant(variance: Expr, squares: Expr) -> Result<Expr> {
         .otherwise(lit(ScalarValue::Float64(None)))
 }
 
-/// Refuses errors of values of one row in one group, which exclude each other and are not independent.
+/// Refuses errors of values of one row in one group: they are not independent.
 fn refuse_errors_of(group: &Expr, translator: &Translator<'_>, aggregates: &[Expr]) -> Result<()> {
     let is_error = |aggregate: &Expr| match aggregate.clone().unalias() {
         Expr::AggregateFunction(function) => ERRORS.contains(&function.func.name()),

@@ -14,7 +14,7 @@ use super::sources::{Sources, is_estimate};
 use crate::error::refusal;
 use crate::estimate::ESTIMATE;
 
-/// A chain of nodes down to a table of which only estimates are known, in terms of that table's columns, without qualifiers.
+/// A chain of nodes down to a table of which only estimates are known. It is in terms of that table's columns, without qualifiers.
 #[derive(Debug)]
 pub(super) struct Chain {
     pub source: Arc<Source>,

@@ -65,7 +65,7 @@ impl RelationFunction for EstimatedFunction {
     }
 }
 
-/// Reads what functions of estimates take, and whether rows of the release were chosen by what only the publisher knows.
+/// Reads the arguments of functions of estimates. It tells whether rows of the release were chosen by what only the publisher knows.
 ///
 /// # Errors
 /// When the release cannot be described, or an argument is malformed.

@@ -15,11 +15,11 @@ use datafusion::logical_expr::{Expr, cast, lit};
 use super::deviations::COUNT_INTERVAL;
 use crate::error::refusal;
 
-/// The part of the mean distance to what is certain and to what is possible, for a probability of 0.95. With it, the truth was inside for
+/// Part of the mean distance to certain and possible counts, for a probability of 0.95. With it, the truth was inside for
 /// 90 % to 98 % of most random queries of ADULT, ACS, incidents of Chicago and the synthetic census; see docs/estimates.md.
 const OF_SHARES: f64 = 0.33;
-/// The same where nothing is unknown but who of a group has which of its values (Anatomy): all of the error is then that values go with
-/// quasi-identifiers, which ranges blur elsewhere.
+/// The same if only the assignment of values in groups is unknown (Anatomy). All of the error is then that values
+/// go with quasi-identifiers, which ranges blur elsewhere.
 const OF_VALUES: f64 = 0.6;
 /// The quantile of the normal distribution that belongs to it.
 const AT: f64 = 1.959_963_985;
@@ -31,7 +31,7 @@ const ROUNDING: f64 = 1e-6;
 pub(super) struct Bounds {
     /// The expected count.
     pub estimate: Expr,
-    /// Of the rows that fulfil the conditions whatever their values are, and of those that can.
+    /// Sums of the rows that certainly fulfil the conditions, and of those that can.
     pub certain: Expr,
     pub possible: Expr,
     /// The variance if each row is in the answer by itself.
@@ -87,7 +87,7 @@ pub(super) fn confidence(expr: &Expr) -> Result<f64> {
     }
 }
 
-/// Returns the number of standard deviations to both sides that hold this part of a normal distribution.
+/// Returns the deviations to both sides that hold this part of a normal distribution.
 fn quantile(probability: f64) -> f64 {
     let density = |x: f64| (-x * x / 2.0).exp() * (2.0 / std::f64::consts::PI).sqrt();
     // Simpson's rule.

@@ -14,7 +14,7 @@ use super::chain::Chain;
 pub(super) struct NamedTexts(BTreeMap<String, BTreeSet<String>>);
 
 impl NamedTexts {
-    /// Collects the values of a whole query, so that a column has the same values in all parts of it. `groups` are in terms of the table, `aggregates` are not.
+    /// Collects the values of a whole query: a column has the same ones everywhere. `groups` are in terms of the table, `aggregates` are not.
     ///
     /// # Errors
     /// When an aggregate is of something that the table does not have.

@@ -29,8 +29,8 @@ use crate::sql::opaque::OpaqueTable;
 /// Name of the table in the query that looks at it.
 pub(in crate::sql) const ROWS_OF_GROUPS: &str = "rows_of_groups";
 
-/// Returns a condition on the table that a query reads, for the selection of columns and rows: it is true, or fails.
-/// `None` if there is nothing to compare, or a method makes the rows as they are read, which checks its groups itself.
+/// Returns a condition on a query's table, for its selection: true, or it fails. `None` if there is nothing to
+/// compare, or a method makes the rows as they are read, which checks its groups itself.
 pub(super) fn intact(function: &'static str, release: &LogicalPlan) -> Result<Option<Expr>> {
     const NAME: &str = ROWS_OF_GROUPS;
     let Some(table) = table_of(release) else { return Ok(None) };
@@ -79,7 +79,7 @@ pub(super) fn intact(function: &'static str, release: &LogicalPlan) -> Result<Op
     Ok(Some(Intact::function(function).call(vec![wrong])))
 }
 
-/// Returns true if rows of this release are in no groups, and all say how many there are.
+/// Returns true if rows are in no groups, and say how many there are.
 fn is_alone(field: &Field) -> bool {
     let method =
         Description::from_metadata(field.metadata()).and_then(|description| AnyMethod::described(&description));

@@ -1,4 +1,4 @@
-//! The analyzer rule that turns aggregates over a table of which only estimates are known into aggregates over the release.
+//! The analyzer rule that turns aggregates over estimated tables into aggregates over releases.
 
 use datafusion::common::Result;
 use datafusion::common::config::ConfigOptions;

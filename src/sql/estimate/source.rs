@@ -60,7 +60,7 @@ impl Source {
         Arc::new(Axis::new(column))
     }
 
-    /// Returns the form in which a row tells of a column, and the arguments that say it.
+    /// Returns a row's form of telling a column, and the arguments that say it.
     pub(super) fn known(&self, column: &OriginalColumn) -> Result<(Known, Vec<Expr>)> {
         let released = self.released_column(column.name())?;
         let (nodes, nulls) = match column.form {
@@ -98,7 +98,7 @@ impl Source {
         self.released.groups && !self.released.alone && column.is_tight()
     }
 
-    /// Returns true if the values of a column are spread as the ends of its intervals are, or as is said elsewhere.
+    /// Returns true if values are spread like the ends of intervals, or by margins.
     pub(super) fn is_fitted(&self, column: &OriginalColumn) -> bool {
         self.distribution == Distribution::Fitted
             && matches!(column.form, Form::Interval { .. })
@@ -163,7 +163,7 @@ impl Source {
         Ok(subquery(intervals.project(vec![raked.alias("ends")])?.build()?))
     }
 
-    /// Returns the values of a column that shares are given for, with what else of these is wanted.
+    /// Returns the values of a column with given shares, and other wanted columns.
     fn given(&self, of: &OriginalColumn, columns: impl FnOnce(Expr) -> Vec<Expr>) -> Result<Option<LogicalPlan>> {
         let Some(prior) = &self.prior else { return Ok(None) };
         let column = |name: &str| Expr::Column(Column::from_name(name));

@@ -22,9 +22,9 @@ pub(super) struct Followed {
     earlier: BTreeSet<String>,
     /// Ids of releases of which rows were left out when they were stored.
     partial: BTreeSet<String>,
-    /// Of tables and files that are of one release, its id and those that it was made with.
+    /// Releases of tables and files: the id of each, and those it was made with.
     releases: BTreeMap<String, BTreeSet<String>>,
-    /// True if some rows are of a release that does not say which one it is, or a query can leave out rows of one.
+    /// True if some rows' release is unknown, or a query can leave out its rows.
     unknown: bool,
 }
 
@@ -55,7 +55,7 @@ impl Followed {
         !self.earlier.is_disjoint(&others.own)
     }
 
-    /// Returns true if two of these releases were made without each other, so that whoever is in both was drawn twice.
+    /// Returns true if two of these releases were made without each other. Everybody in both was drawn twice then.
     pub(super) fn is_forked(&self) -> bool {
         let apart = |(one, before): (&String, &BTreeSet<String>)| {
             let mut others = self.releases.range::<String, _>(one..).skip(1);
@@ -69,8 +69,8 @@ impl Followed {
         self.earlier.len()
     }
 
-    /// Returns true if rows are of a release that does not say which one it is, or not all rows of a release are taken, so that nobody can tell
-    /// whether people are missing.
+    /// Returns true if rows are of an unknown release or a part of one. Nobody can tell then whether people are
+    /// missing.
     pub(super) fn is_unknown(&self) -> bool {
         self.unknown
     }
@@ -115,7 +115,7 @@ impl Followed {
         ))
     }
 
-    /// Returns the columns of a release of this id that is made with these, so that the next one can be checked.
+    /// Returns the columns of a release with its id and those it is made with. So the next one can be checked.
     pub(super) fn noted(&self, schema: SchemaRef, release_id: &str) -> SchemaRef {
         let is_id = |field: &FieldRef| field.metadata().get(Role::KEY).map(String::as_str) == Some(Role::Id.name());
         if !schema.fields().iter().any(is_id) {
@@ -190,7 +190,7 @@ mod tests {
         assert!(third.field(1).metadata().is_empty(), "what is published says nothing of it");
     }
 
-    /// Checks that a table of several releases says all or nothing, as in DataFusion's UNION of two tables.
+    /// Checks that a table of several releases says all or nothing, as with UNION.
     #[test]
     fn tables_of_several_releases_say_all_or_nothing() {
         let first = private_view("a", &Followed::default());

@@ -63,7 +63,7 @@ impl Followed {
     }
 }
 
-/// Returns true if everybody who is in the inputs of a node is in its rows, too.
+/// Returns true if everybody in the inputs of a node is in its rows.
 pub(in crate::sql) fn keeps_everybody(plan: &LogicalPlan, id: Option<&str>) -> bool {
     let is_id = |expr: &Expr| matches!(expr, Expr::Column(column) if Some(column.name.as_str()) == id);
     match plan {
@@ -116,7 +116,7 @@ fn below<'a>(plan: &'a LogicalPlan, input: &'a LogicalPlan, id: Option<&'a str>)
     name.or(id)
 }
 
-/// Returns true for a condition that only leaves out rows that are of nobody, which counterfeits are.
+/// Returns true for a condition that leaves out only rows of nobody, as counterfeits are.
 fn is_of_people(condition: &Expr, id: Option<&str>) -> bool {
     let is =
         |expr: &Expr, names: &[&str]| matches!(expr, Expr::Column(column) if names.contains(&column.name.as_str()));

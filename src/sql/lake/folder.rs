@@ -28,7 +28,7 @@ pub(super) enum Found {
     Table,
     /// Files of the table in this folder: one of them, some by a pattern, or those of a folder in it.
     Parts(Path),
-    /// A folder, or a pattern, by which the files of the table in this folder would be read as well.
+    /// A folder, or a pattern, that reads the files of this table's folder, too.
     Around(Path),
 }
 
@@ -132,7 +132,7 @@ pub(in crate::sql) fn refuse_loose(
     }
 }
 
-/// Says what is wrong with reading files of a Delta table by themselves, and how the table is named. `text` is the location as it was written.
+/// Says why files of a Delta table are not read alone, and the table's name. `text` is the location as it was written.
 pub(super) fn loose_text(text: &str, location: &ListingTableUrl, found: &Found) -> String {
     let folder = table_folder(text, location, found).replace('\'', "''");
     let condition = match found {
@@ -185,7 +185,7 @@ fn table_folder(text: &str, location: &ListingTableUrl, found: &Found) -> String
     }
 }
 
-/// Returns the condition by which a query of the table reads what lies in a folder of one of its partitions.
+/// Returns the condition that selects a folder of one of the table's partitions.
 fn condition(place: &Path, table: &Path) -> String {
     let below: Vec<_> = place.parts().skip(table.parts().count()).collect();
     let conditions = below

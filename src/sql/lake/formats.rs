@@ -1,4 +1,4 @@
-//! Folders with files of several formats, of which a session would read those of one and be silent about the others.
+//! Folders with files of several formats. A session would read those of one and be silent about the others.
 
 use std::collections::BTreeMap;
 
@@ -12,8 +12,8 @@ const FORMATS: [&str; 8] = ["parquet", "csv", "tsv", "json", "ndjson", "avro", "
 /// And what may follow them.
 const COMPRESSED: [&str; 4] = [".gz", ".bz2", ".xz", ".zst"];
 
-/// Returns the formats of a location's files, if there are several; that of most files first. Hidden and empty files count, for a session may take the format of one
-/// of these.
+/// Returns the formats of a location's files, if there are several; that of most files first. Hidden and empty files count, for a session may take the
+/// format of one of these.
 pub(super) async fn several(
     location: &ListingTableUrl,
     runtime: &RuntimeEnv,

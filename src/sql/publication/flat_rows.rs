@@ -58,7 +58,7 @@ impl FlatRows {
     }
 }
 
-/// Returns true if releases may lack this column though most columns like it are never NULL.
+/// Returns true if releases may lack this column though most like it have values.
 fn may_lack(field: &Field) -> bool {
     let metadata = field.metadata();
     let is_sensitive = metadata.get(Role::KEY).is_some_and(|role| role == Role::Sensitive.name());

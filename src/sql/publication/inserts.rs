@@ -25,7 +25,7 @@ use crate::sql::input_plans::planned;
 use crate::sql::opaque::{OpaqueTable, Relation, Wanted};
 use crate::sql::repeatable::{check_choices, check_volatile};
 
-/// Puts the rows of an INSERT into a publication behind a scan, so that they are planned like the input of a function.
+/// Puts the rows of an INSERT into a publication behind a scan. So they are planned like the input of a function.
 #[derive(Debug)]
 pub(in crate::sql) struct CheckInserts;
 
@@ -48,7 +48,7 @@ impl AnalyzerRule for CheckInserts {
     }
 }
 
-/// Returns the rows of an INSERT into a publication, if it is one that was not seen yet.
+/// Returns the rows of an INSERT into a publication that was not seen yet.
 fn snapshot(insert: &DmlStatement) -> Result<Option<LogicalPlan>> {
     let target = source_as_provider(&insert.target).ok();
     let publishes = target.is_some_and(|table| table.downcast_ref::<PublicationTable>().is_some());

@@ -56,7 +56,7 @@ pub(super) struct Options {
     pub period: Option<Period>,
     /// True if the publication may begin here.
     pub begin: bool,
-    /// Share of the people of the newest release that may be missing in the next one.
+    /// Share of the newest release's people that may be missing in the next one.
     pub max_missing: Option<Share>,
 }
 
@@ -304,7 +304,7 @@ impl Scope for OptionScope<'_> {
     }
 }
 
-/// Lets `anonymize.*` options of a table pass where somebody checks options before the table's factory sees them.
+/// Lets `anonymize.*` options of a table pass earlier checks than the table's factory.
 #[derive(Debug, Clone)]
 pub(in crate::sql) struct AnyOption;
 

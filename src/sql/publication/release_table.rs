@@ -20,7 +20,7 @@ use crate::error::refusal;
 use crate::publication::{Reader, introduce, provider};
 use crate::sql::opaque::{Relation, Wanted};
 
-/// Returns the columns of a release that was not made yet, as a Delta table will have them.
+/// Returns the columns of a future release as a Delta table will have them.
 ///
 /// # Errors
 /// When there can be no such table.

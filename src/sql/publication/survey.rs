@@ -23,7 +23,7 @@ use crate::sql::identifiers;
 use crate::sql::input_plans::{planned, planned_if_given};
 use crate::sql::opaque::{OpaqueTable, Relation, Wanted};
 
-/// Adds to the inputs of a release in cells what has to be known of the whole table. The plan of the rows is copied: a plan runs once.
+/// Adds to the inputs of a release in cells facts about the whole table. The plan of the rows is copied: a plan runs once.
 ///
 /// # Errors
 /// Those of planning.
@@ -50,7 +50,7 @@ pub(super) async fn survey(
     Ok(())
 }
 
-/// Adds to the inputs who is in the rows twice, and who of them is one of the people of `earlier` releases, if there are any.
+/// Adds to the inputs the people who are in the rows twice. It adds those who are people of `earlier` releases, if there are any.
 ///
 /// # Errors
 /// Those of planning.

@@ -115,7 +115,7 @@ impl PublicationTable {
         self.releases.schema()
     }
 
-    /// Returns the hierarchies that its releases are made with, if this is the publisher's and there are any.
+    /// Returns the hierarchies of its releases, if any and if this is the publisher's.
     pub(in crate::sql) fn hierarchies(&self) -> Option<&LogicalPlan> {
         self.publisher.as_ref()?.hierarchies.as_ref()
     }
@@ -371,7 +371,7 @@ impl PublicationTable {
     }
 }
 
-/// Returns the files that a plan reads, but for those that a Delta table has chosen.
+/// Returns the files that a plan reads, except those that a Delta table chose.
 fn read_files(plan: &Arc<dyn ExecutionPlan>) -> Vec<(ObjectStoreUrl, StorePath)> {
     if plan.name().starts_with("DeltaScan") {
         return Vec::new();
@@ -386,7 +386,7 @@ fn read_files(plan: &Arc<dyn ExecutionPlan>) -> Vec<(ObjectStoreUrl, StorePath)>
     files
 }
 
-/// Returns a plan that reads the ledger, if people are remembered and something is in it.
+/// Returns a plan that reads the ledger, if it remembers people and has entries.
 fn ledger(
     open: &OpenPublication,
     publication: &Publication,
