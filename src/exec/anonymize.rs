@@ -88,7 +88,7 @@ impl AnonymizeExec {
 }
 
 impl Anonymization {
-    /// Returns true if a column is that of the groups' numbers, and no other of that name.
+    /// Returns true if a column is that of the groups' numbers, not just its namesake.
     fn has_numbers_of_groups(&self, column: usize) -> bool {
         let field = self.schema.field(column);
         let is_role = |role: &String| role == GROUP_ROLES[0];
@@ -130,7 +130,7 @@ impl Job for Anonymization {
         Some(PhysicalSortExpr::new(Arc::new(Column::new(GROUP_ID, column)), SortOptions::default()))
     }
 
-    /// Returns the job with rows in the order of the group's number, which every row knows anyway.
+    /// Returns the job with rows ordered by the group's number, which every row knows anyway.
     fn ordered(&self, order: &[PhysicalSortExpr]) -> Option<Self> {
         let [PhysicalSortExpr { expr, options }] = order else { return None };
         let column = expr.downcast_ref::<Column>()?;

@@ -44,8 +44,8 @@ impl BeliefsStep {
         Self { before, number }
     }
 
-    /// Returns true if such a method leaves beliefs, if it is told how probable changes are: where nobody's value is likelier than is promised, there is nothing
-    /// to be found out.
+    /// Returns true if such a method leaves beliefs, given probabilities of changes. Where nobody's value is likelier
+    /// than is promised, there is nothing to be found out.
     pub(super) fn is_of(method: &AnyMethod) -> bool {
         matches!(method.as_method().changes(), ValueChanges::Listed { .. })
     }

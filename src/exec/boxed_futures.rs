@@ -1,4 +1,4 @@
-//! Async methods of traits, whose futures the compiler proves to be `Send` once and not for each method.
+//! Async methods of traits whose futures are proved `Send` once, not for each method.
 //!
 //! `async_trait` boxes a future in a method whose lifetimes have bounds (`'life0: 'async_trait`), and no proof that is found under bounds with
 //! lifetimes is kept for another method. That `LogicalPlan` and `Expr` can be shared takes rustc 1.95 two seconds to prove, for they contain each

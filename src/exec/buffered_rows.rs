@@ -1,4 +1,4 @@
-//! A buffer of rows that have not left the window, and the batches that rows leave in.
+//! A buffer of rows in the window, and the batches that rows leave in.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

@@ -16,7 +16,7 @@ use crate::microdata::sql_type;
 pub(super) struct Casts(Arc<[(String, Option<String>)]>);
 
 impl Casts {
-    /// Returns the casts in the expressions of a node, if there are some that can fail.
+    /// Returns the casts of a node's expressions that can fail, if there are any.
     pub(super) fn of(plan: &dyn ExecutionPlan) -> Option<Self> {
         let mut found = Vec::new();
         let mut look = |expr: &Arc<dyn PhysicalExpr>| {
@@ -76,7 +76,7 @@ impl Casts {
         }
     }
 
-    /// Returns the SQL that makes NULL of what cannot be read, and the query that counts it.
+    /// Returns the SQL that makes unreadable values NULL, and the query that counts them.
     pub(super) fn cure(&self) -> Option<String> {
         let (name, to) = self.0.iter().find_map(|(name, to)| Some((quote_identifier(name), to.as_ref()?)))?;
         let tried = format!("TRY_CAST({name} AS {to})");

@@ -106,7 +106,7 @@ impl Resources {
     }
 }
 
-/// Tells how many rows were read of all inputs, and when the last of them ends.
+/// Tells the number of rows read of all inputs, and the end of the last.
 #[derive(Clone)]
 struct Watch {
     progress: Progress,

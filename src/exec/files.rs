@@ -21,7 +21,7 @@ const NAMED: usize = 3;
 pub(super) struct Files {
     names: Arc<[String]>,
     more: usize,
-    /// True if files are read in pieces, so that lines are counted from the beginning of a piece.
+    /// True if files are read in pieces: lines count from the beginning of a piece.
     pieces: bool,
 }
 
@@ -131,7 +131,7 @@ pub(super) fn with_every_value(plan: &Arc<dyn ExecutionPlan>) -> Arc<dyn Executi
     Arc::new(exec.clone().with_data_source(Arc::new(scan)))
 }
 
-/// Returns the statistics without smallest and greatest values of columns of floating-point numbers, if there are any.
+/// Returns the statistics without ends of floating-point columns, if there are any.
 fn without_ends_of_floats(statistics: &Statistics) -> Option<Statistics> {
     let floats = |value: &Precision<ScalarValue>| match value {
         Precision::Exact(value) | Precision::Inexact(value) => is_float(&value.data_type()),

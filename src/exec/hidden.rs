@@ -43,7 +43,7 @@ pub(crate) struct Origin {
     pub function: String,
     /// The argument, as in "the input" or "argument previous".
     pub argument: String,
-    /// Names that the query has for tables and files, so that a file is named as it was written.
+    /// Names that the query has for tables and files, to name files as written.
     pub names: Vec<String>,
 }
 
@@ -137,7 +137,7 @@ pub struct HiddenExec {
     origin: Arc<Origin>,
     /// True if the operator reads from this node.
     root: bool,
-    /// True if who looks for a node finds the one in here, as a planner that distributes plans must.
+    /// True if searchers for a node find the one in here. A planner that distributes plans must.
     open: bool,
     /// True if the node in here keeps its children to itself.
     whole: bool,
@@ -153,7 +153,7 @@ impl HiddenExec {
         (plan.as_ref() as &dyn Any).downcast_ref()
     }
 
-    /// Returns true if an operator reads from it, so that its errors are told without values.
+    /// Returns true if an operator reads from it. So its errors are told without values.
     #[cfg(feature = "distributed")]
     pub(crate) fn is_root(&self) -> bool {
         self.root
@@ -164,7 +164,7 @@ impl HiddenExec {
         &self.origin
     }
 
-    /// Returns the same, and who asks for its type is told that of the node in it.
+    /// Returns the same node, which tells the type of the node in it.
     #[cfg(feature = "distributed")]
     pub(crate) fn opened(&self) -> Arc<dyn ExecutionPlan> {
         Arc::new(Self {

@@ -123,7 +123,7 @@ impl InputKinds {
         there.into_iter().flatten().nth(place).unwrap_or("an input")
     }
 
-    /// Returns true if an input has cells where a release is made in cells, by its place: the microdata, and what earlier releases have left.
+    /// Returns true if the input at a place has cells in a release in cells. These are the microdata, and what earlier releases have left.
     pub(super) fn has_cells(self, place: usize) -> bool {
         place == 0 || place == 1 && self.previous.is_some()
     }

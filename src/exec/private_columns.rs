@@ -1,4 +1,4 @@
-//! Columns of a plan that are of a private view, or computed from columns that are.
+//! Columns of a plan that are of a private view, or computed from such columns.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use datafusion::physical_plan::union::UnionExec;
 use crate::microdata::Role;
 use crate::release::{COMMITMENTS, COUNTERFEIT_MARK, LABEL, PARTNERS, SIGNATURE};
 
-/// Returns true if a column of a plan is an identifier or what only the publisher may know, or is computed from such a column.
+/// Returns true if a column of a plan is private or computed from such. Private are identifiers, and what only the publisher may know.
 pub(super) fn has_private(plan: &Arc<dyn ExecutionPlan>) -> bool {
     private_columns(plan).contains(&true)
 }

@@ -51,7 +51,7 @@ pub(super) async fn keep_to_owner(file: PathBuf) -> Result<()> {
     blocking(move || only_for_owner(&file)).await
 }
 
-/// Says in the footer of a Parquet file that was just written of which release it is, and how many people that has.
+/// Writes a release and its number of people into the footer of a Parquet file.
 ///
 /// # Errors
 /// When the file cannot be read or written.
@@ -90,7 +90,7 @@ fn note(file: &Path, said: &str) -> io::Result<()> {
     file.write_all(&footer)
 }
 
-/// Moves the files of a directory to the same places in another one, and keeps them to their owner. Removes the directory.
+/// Moves the files of a directory into another one, to the same places. It keeps them to their owner. Removes the directory.
 ///
 /// # Errors
 /// When a file cannot be moved. Those that were moved stay.

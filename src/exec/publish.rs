@@ -59,8 +59,8 @@ pub struct PublishJob {
 }
 
 impl PublishExec {
-    /// Returns an operator over these inputs, which get their cells here if the release is made in several. `decided` is the version of the ledger
-    /// that `inputs.previous` reads, 0 if there is none.
+    /// Returns an operator over these inputs. They get their cells here if the release is made in several. `decided` is
+    /// the version of the ledger that `inputs.previous` reads, 0 if there is none.
     ///
     /// # Errors
     /// When an input never ends, the columns of the microdata are not those of the publication's roles, or the number of cells is not decided.
@@ -319,7 +319,7 @@ impl Publishing {
         Ok(Some(BeliefsStep::new(before, checked.number())))
     }
 
-    /// Returns the columns that the INSERT does not name, where people have in them what they had.
+    /// Returns the columns that the INSERT does not name, and in which people keep values.
     fn remembered(&self) -> Vec<String> {
         match self.publication.spec.method.as_method().leaves_out() {
             LeftOut::Remembered => self.left_out.clone(),

@@ -138,7 +138,7 @@ impl ReleaseSink {
         self.send(&published, monitor)
     }
 
-    /// Sends a few batches at a time, gathered in parallel while those before them are handed over.
+    /// Sends a few batches at a time. They are gathered in parallel while those before them are handed over.
     fn send(&self, published: &Published, monitor: &Monitor) -> crate::error::Result<()> {
         let batch_size = published.batch_rows(self.batch_size);
         let threads = rayon::current_num_threads();

@@ -32,7 +32,7 @@ pub(super) struct ReleaseWriter {
     pub leave_out: LeftOut,
     /// Columns that were not named.
     pub left_out: Vec<String>,
-    /// Sensitive columns among these that the release lacks, because people have in them what they had.
+    /// Sensitive columns among these that the release lacks, because people keep their values.
     pub remembered: Vec<String>,
     /// Number of the release.
     pub number: u64,
@@ -47,9 +47,9 @@ pub(super) struct ReleaseWriter {
 
 /// A file that is finished.
 pub(super) enum Finished {
-    /// File of the release, and the number of its rows made so far, as far as is known.
+    /// File of the release, and the known number of its rows made so far.
     Rows(MadeFile, usize),
-    /// File of the ledger, if entries are too many to be kept until the release is decided.
+    /// File of the ledger, if there are too many entries to keep.
     Entries(MadeFile),
 }
 
@@ -69,7 +69,7 @@ pub(super) struct Written {
     stayed_unknown: bool,
     /// People of earlier releases, where that is known.
     known: Option<usize>,
-    /// People who are published once more with the value that they had at first in this period.
+    /// Number of people who are published with the first value in this period again.
     held: usize,
     /// Quasi-identifiers that were NULL for everybody so far.
     missing: Option<Vec<String>>,

@@ -62,7 +62,7 @@ impl Seed {
         Self(seed)
     }
 
-    /// Returns a random name for a release, from a seed that is used for nothing else.
+    /// Returns a random name for a release, from a seed with no other use.
     pub(crate) fn release_id(&self) -> String {
         self.0[..16].iter().map(|byte| format!("{byte:02x}")).collect()
     }

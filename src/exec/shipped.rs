@@ -39,7 +39,7 @@ pub(crate) enum Shipped {
 }
 
 impl Shipped {
-    /// Returns the operator with the columns that it makes, if the node is one that can be sent.
+    /// Returns the operator with its columns, if the node is one that can be sent.
     pub(crate) fn of(plan: &dyn ExecutionPlan) -> Option<(Self, SchemaRef)> {
         let shipped = if let Some(node) = plan.downcast_ref::<AnonymizeExec>() {
             let Anonymization { job, inputs, .. } = node.the_job();
@@ -150,8 +150,8 @@ pub(crate) fn as_operator(plan: &dyn ExecutionPlan) -> Option<&dyn Operator> {
     }
 }
 
-/// Returns a release in cells as several tasks make it at once, each its own cells: rows get to the task of their cell by an exchange, and stand
-/// there in the order of cells; what every cell needs is given to all tasks. `None` if the node is no release in cells.
+/// Returns a release in cells that several tasks make at once, each its own cells. Rows get to the task of their cell by an exchange,
+/// and stand there in the order of cells; what every cell needs is given to all tasks. `None` if the node is no release in cells.
 ///
 /// # Errors
 /// When a node cannot take its inputs.

@@ -41,8 +41,8 @@ use super::private_files::{
 use crate::microdata::Role;
 use crate::release::{OWN, PART};
 
-/// Makes `COPY .. TO` and `INSERT INTO` of files leave what was there as it was when they fail, and gives local files of private views
-/// mode 0600. For a session that is being built ([`SessionStateBuilder::with_physical_optimizer_rule`](datafusion::execution::SessionStateBuilder)).
+/// Keeps files when a failing `COPY .. TO` or `INSERT INTO` would change them. It gives local files of private views mode 0600. For a
+/// session that is being built ([`SessionStateBuilder::with_physical_optimizer_rule`](datafusion::execution::SessionStateBuilder)).
 #[derive(Debug, Default)]
 pub struct WholeFiles;
 
@@ -114,7 +114,7 @@ struct Aside {
     named: Path,
     /// The directory that a private file is written in, and the file.
     closed: Option<[PathBuf; 2]>,
-    /// Facts that the file, if it is Parquet, is to say of the people in it.
+    /// Facts that a Parquet file is to say of the people in it.
     people: Option<People>,
 }
 
@@ -224,7 +224,7 @@ impl WholeSink {
         written
     }
 
-    /// Writes private files in a closed directory, gives them their mode, then moves them to their places. A directory that is new is closed, too.
+    /// Writes private files in a closed directory, and moves them, with their mode. A directory that is new is closed, too.
     async fn write_folder(
         &self,
         folder: &Folder,
@@ -366,7 +366,7 @@ impl Aside {
         Ok(Some(Self { sink: Arc::new(sink(config)), store, unnamed, named, closed, people: None }))
     }
 
-    /// Gives the file its mode and the number of its `people`, if it is private, and its name.
+    /// Gives the file its name, and if it is private its mode and `people`.
     async fn name(&self, store: &dyn ObjectStore, people: u64) -> Result<()> {
         if let Some([_, file]) = &self.closed {
             keep_to_owner(file.clone()).await?;

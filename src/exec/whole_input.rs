@@ -58,7 +58,7 @@ pub trait Job: fmt::Debug + Send + Sync + 'static {
         None
     }
 
-    /// Returns the order in which rows come out once all inputs were read, if they come in one.
+    /// Returns the order of rows that come out after all inputs, if they have one.
     fn output_order(&self) -> Option<PhysicalSortExpr> {
         None
     }
@@ -71,7 +71,7 @@ pub trait Job: fmt::Debug + Send + Sync + 'static {
         None
     }
 
-    /// Returns true if it may be done in several tasks of a cluster at once, each with rows that belong to no other. The job sees to it that they do.
+    /// Returns true if several tasks of a cluster may do it, with disjoint rows. The job sees to it that they do.
     fn is_spread(&self) -> bool {
         false
     }

@@ -68,7 +68,7 @@ struct Stepped {
     held: RecordBatch,
     /// Record of the step, to be written down.
     record: HeldBack,
-    /// Rows that left the window in this step, and those of them that are never published.
+    /// Rows that left the window in this step, and those of them never published.
     left: (usize, usize),
 }
 

@@ -221,7 +221,7 @@ impl Work {
         Ok(Made { release, state, rng })
     }
 
-    /// Says once of which quasi-identifiers the texts are in another order than what they stand for, where the method makes ranges of them.
+    /// Says once which quasi-identifiers have texts in another order than their meaning. It does so if the method makes ranges of them.
     fn tell_of_texts(&self, microdata: &Microdata) {
         let makes_ranges = self.method.form() != Form::Anatomy;
         if !makes_ranges || !self.notices.are_heard() || self.told_of_texts.load(Ordering::Relaxed) {

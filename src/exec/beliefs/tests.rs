@@ -14,7 +14,7 @@ use crate::methods::{SnapshotBuilder, StateKind};
 use crate::microdata::Layout;
 use crate::release::LABEL;
 
-/// Values, two and two of a class, and how probable it is that each becomes the other one.
+/// Values, two and two of a class, and probabilities of one becoming the other.
 const LAW: [(&str, &str, f64); 6] =
     [("a", "A", 0.05), ("A", "a", 0.3), ("b", "B", 0.5), ("B", "b", 0.1), ("c", "C", 0.25), ("C", "c", 0.7)];
 
@@ -255,7 +255,7 @@ fn memory_is_asked_for() {
     assert!(BeliefsStep::new(Vec::new(), 1).take(&release, &state, [1, 2], &monitor).is_err());
 }
 
-/// A file of other people than those of the ledger is not taken for one of strangers.
+/// A file of other people than the ledger's is not taken for one of strangers.
 #[test]
 fn other_people_are_not_taken_for_strangers() {
     let mut chain = Chain::new(6, 1);

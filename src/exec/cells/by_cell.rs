@@ -201,8 +201,8 @@ impl ByCell {
     }
 }
 
-/// Checks identifiers as far as they were counted, and returns how many of the people were in an earlier release. People who are in several cells are not
-/// met in any of them.
+/// Checks identifiers as far as they were counted. It returns how many of the people were in an earlier release.
+/// People who are in several cells are not met in any of them.
 ///
 /// # Errors
 /// When identifiers are NULL or repeated, and those of the input.

@@ -1,4 +1,4 @@
-//! The operator that makes a release cell by cell, so that a table may be larger than memory.
+//! The operator that makes a release cell by cell. So a table may be larger than memory.
 //!
 //! Rows stand in the order of their cells, which the engine sees to: its sort spills. A cell is read, anonymized as if it was the whole
 //! table, released and forgotten, and then comes the next one.

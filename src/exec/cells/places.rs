@@ -61,7 +61,7 @@ pub(in crate::exec) struct Places {
     found: Mutex<Option<Shared>>,
 }
 
-/// Survey that nodes with one job make once in an execution, if they are in one process; and that execution.
+/// Survey that nodes with one job in one process share, and its execution.
 #[derive(Debug)]
 struct Shared(Weak<TaskContext>, Arc<OnceCell<RecordBatch>>);
 
@@ -83,7 +83,7 @@ impl Places {
     }
 }
 
-/// Returns the inputs whose microdata have the cell of each row behind their columns, by place.
+/// Returns the inputs with the cell of each microdata row behind the columns, by place.
 ///
 /// # Errors
 /// When the survey is of another table.

@@ -1,5 +1,5 @@
-//! A sample of a table that does not depend on the order in which its rows come: the different rows with the least keyed hashes, and how
-//! often each occurs.
+//! A sample of a table that does not depend on the order of its rows. It holds the different rows with the least
+//! keyed hashes, and how often each occurs.
 
 use std::collections::hash_map::Entry;
 use std::hash::Hasher;

@@ -250,7 +250,7 @@ async fn places_depend_on_nothing_but_the_table() {
     }
 }
 
-/// With `k` alone, other sensitive values make no other cells and no other groups, also of a table with more different rows than a sample.
+/// Cells and groups by `k` alone do not depend on sensitive values. This holds for a table with more different rows than a sample, too.
 #[tokio::test(flavor = "multi_thread")]
 async fn places_with_k_alone_follow_from_quasi_identifiers() {
     let context = session(2, None, 100_000).await;
@@ -297,7 +297,7 @@ async fn places_come_in_an_order_that_is_drawn() {
     assert_eq!(found[0], found[1]);
 }
 
-/// Groups of different cells have different numbers, in no order of cells that a reader could know without the seed.
+/// Groups of different cells have different numbers. A reader without the seed knows no order of cells in them.
 #[tokio::test(flavor = "multi_thread")]
 async fn numbers_of_groups_are_unique() {
     let context = session(2, None, 5_000).await;

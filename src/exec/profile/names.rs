@@ -163,7 +163,7 @@ impl Named {
     }
 }
 
-/// Splits a name where a word begins, and a word that begins with one of [`PEOPLE`] behind it, in lower case.
+/// Splits a name into words, also before and behind one of [`PEOPLE`]; in lower case.
 fn words(name: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut before = ' ';

@@ -117,7 +117,7 @@ impl Counted<'_> {
         Some(Spelled { values, rows, inner: at_ends < values })
     }
 
-    /// Returns how many values have the same form as another one, and in how many rows they are.
+    /// Returns the number of values that share a form with others, and their rows.
     fn alike(&self, form: &dyn Fn(&str) -> String) -> (usize, usize) {
         let mut forms: FxHashMap<u64, (usize, usize)> = FxHashMap::default();
         for (text, rows) in self.texts() {

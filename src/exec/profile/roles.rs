@@ -79,8 +79,8 @@ impl Table<'_> {
         })
     }
 
-    /// Returns true if a column that names people has most of its values more than once, and no column identifies people: whole names are rarely those of
-    /// several people.
+    /// Returns true if a column repeats most names of people, and none identifies people. Whole names are rarely those
+    /// of several people.
     fn names_again(&self, place: usize, division: &Division) -> bool {
         let identifies = |(place, column): (usize, &ProfiledColumn)| {
             Named::of(column.field.name()) == Named::Person && self.every_row(place)
@@ -152,7 +152,7 @@ impl Table<'_> {
         }
     }
 
-    /// Returns true if what is called a number has few values, as codes of regions have.
+    /// Returns true if a so-called number has few values, as codes of regions have.
     fn is_code(&self, named: Named, division: &Division) -> bool {
         named == Named::Number && division.distinct <= 50 && division.distinct * 10 <= self.rows
     }

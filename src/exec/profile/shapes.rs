@@ -12,7 +12,7 @@ fn named(name: &str) -> String {
     }
 }
 
-/// Says why a column of this type has no role, and the expression to put in its place.
+/// Says why a column of this type has no role, and the expression to use.
 pub(crate) fn unpublishable(field: &Field) -> String {
     let name = named(field.name());
     let instead = |what: &str, expr: &str, alias: &str| {
