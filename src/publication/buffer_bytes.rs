@@ -9,7 +9,7 @@ use datafusion::arrow::array::{Array, ArrayData, RecordBatch};
 pub(crate) struct Buffers(HashSet<usize>);
 
 impl Buffers {
-    /// Counts the buffers of a batch, and returns the bytes of those that were not counted before.
+    /// Counts the buffers of a batch, and returns the bytes of the new ones.
     pub(crate) fn add(&mut self, batch: &RecordBatch) -> usize {
         batch.columns().iter().map(|column| self.add_data(&column.to_data())).sum()
     }
@@ -31,7 +31,7 @@ mod tests {
 
     use super::*;
 
-    /// A text that all rows have is one text, in one batch and in its slices.
+    /// A text that all rows share counts once, in one batch and in slices.
     #[test]
     fn what_is_shared_counts_once() {
         let text = "x".repeat(100_000);

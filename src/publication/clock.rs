@@ -27,7 +27,7 @@ pub(super) fn check(now: SystemTime) -> Result<()> {
     }
 }
 
-/// Returns what the publisher is told where the newest release, of `then` in milliseconds since 1970, seems to be made after `now`.
+/// Returns the notice for the publisher if the newest release seems made after `now`. Its time is `then`, in milliseconds since 1970.
 pub(super) fn behind(newest: u64, then: i64, now: SystemTime) -> Option<String> {
     let now = i64::try_from(now.duration_since(UNIX_EPOCH).ok()?.as_millis()).ok()?;
     let seconds = (then - now) / 1000;

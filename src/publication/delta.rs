@@ -147,8 +147,8 @@ pub(super) async fn create(log: &LogStoreRef, schema: &Schema, configuration: &[
     write(log.object_store(None).as_ref(), 0, actions, operation, HashMap::new()).await
 }
 
-/// Commits the version after the one that is loaded, or fails if there is one already. An error does not say that nothing
-/// was committed. What the commit `says` are texts by their keys.
+/// Commits the version after the loaded one, or fails if it exists already. An error does not say that nothing was
+/// committed. What the commit `says` are texts by their keys.
 pub(super) async fn commit<const N: usize>(
     table: &DeltaTable,
     actions: Vec<Action>,
@@ -198,12 +198,12 @@ pub(super) struct Commit {
     /// Time of the commit, in milliseconds since 1970.
     pub(super) time: Option<i64>,
     says: HashMap<String, serde_json::Value>,
-    /// Files that come with it, of which more is said than where they are and what `stats` tell.
+    /// Number of its files of which more is said than places and `stats`.
     labelled: usize,
 }
 
 impl Commit {
-    /// Returns true if nothing is said of files beside `stats`, and under a key nothing but this.
+    /// Returns true if only `stats` are said of files, and only this under a key.
     pub(super) fn says_no_more(&self, key: &str, text: &str) -> bool {
         let parsed = |text: &str| serde_json::from_str::<serde_json::Value>(text).ok();
         self.labelled == 0 && self.says(key).and_then(parsed) == parsed(text)
@@ -244,8 +244,8 @@ pub(super) async fn committed(table: &DeltaTable, version: u64) -> Result<Option
     }))
 }
 
-/// Reads our text in the commit of a version, and the time (milliseconds since 1970), if there is such a commit and
-/// it is ours.
+/// Reads our text in the commit of a version, and the time, if ours. The time is in milliseconds since
+/// 1970.
 pub(super) async fn read_commit_info<T: DeserializeOwned>(
     table: &DeltaTable,
     version: u64,

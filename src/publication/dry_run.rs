@@ -20,7 +20,7 @@ pub(crate) enum Changes {
     Law,
 }
 
-/// People of one snapshot whose value has become another one since the last snapshot that had them.
+/// People of a snapshot whose value differs from their last snapshot's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Change {
     /// Number of the snapshot, from 1.
@@ -199,8 +199,8 @@ impl DryRun {
         pairs.is_some_and(|pairs| self.changes != Changes::Law || *pairs <= snapshots)
     }
 
-    /// Adds up the people of values that can become alike, under the most frequent of these: by a law, a group has one of them. By a law, a group has one of
-    /// these.
+    /// Adds up the people of values that can become alike, under the most frequent one. By a law, a group has one of
+    /// them. By a law, a group has one of these.
     fn alike(&self, new: FxHashMap<u32, u64>) -> FxHashMap<u32, u64> {
         if self.changes != Changes::Law {
             return new;

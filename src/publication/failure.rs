@@ -27,7 +27,7 @@ pub(super) fn breach(message: impl Into<String>) -> DataFusionError {
     AnonymizeError::new(FUNCTION, ErrorKind::Breach, message).into()
 }
 
-/// Converts errors of Delta Lake and the like, who speak of files and commits, not of values.
+/// Converts errors of Delta Lake and the like: they are of files, not of values.
 pub(super) fn input_error(error: impl Display) -> DataFusionError {
     AnonymizeError::new(FUNCTION, ErrorKind::Input, error.to_string()).into()
 }

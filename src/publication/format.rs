@@ -20,7 +20,7 @@ pub(super) fn setting() -> (&'static str, String) {
     (FORMAT, NEWEST.to_string())
 }
 
-/// Checks that this version of the program knows the format of a table, and all of its settings.
+/// Checks that this version knows the format of a table and all its settings.
 ///
 /// # Errors
 /// When it does not; [`is_unknown`] then.
@@ -69,8 +69,8 @@ pub(super) fn read<T: DeserializeOwned>(text: &str, what: &str) -> Result<T> {
     })
 }
 
-/// Returns what the commit of a version of a public table says of its release, and when the commit was made (milliseconds since 1970). `None` if there is no such
-/// commit, or it is not of a release.
+/// Returns the announcement in a public version's commit, and its time. The time is in milliseconds since 1970.
+/// `None` if there is no such commit, or it is not of a release.
 ///
 /// # Errors
 /// When it says more than this version knows ([`is_unknown`]), and when the store fails.

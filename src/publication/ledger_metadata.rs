@@ -93,8 +93,8 @@ impl LedgerMetadata {
         })
     }
 
-    /// Returns the hash of what a ledger's table says of its publication, as it stands there. Delta tables have checksums of neither commits nor checkpoints, and by a
-    /// key with another bit no snapshot would be known for one that was published.
+    /// Returns the hash of a ledger's metadata about its publication, as they stand there. Delta tables have checksums of
+    /// neither commits nor checkpoints, and by a key with another bit no snapshot would be known for one that was published.
     pub(super) fn hash(ledger: &DeltaTable) -> String {
         let mut hasher = blake3::Hasher::new();
         for key in Self::ALL.into_iter().chain([FORMAT]) {

@@ -1,9 +1,9 @@
 //! State of the ledger after a release: which files it consists of, and sums of what was before, in the commit of that release.
 //!
-//! An INSERT must know all of the ledger, but should not read the commits of all releases for it. So every commit says which files
-//! the ledger consists of now, with their checksums, and sums up what else counts of the past: the names of all public files,
-//! the commit before, and what the table says of its publication. Whoever has read the newest commit and found those files as it says has all that was ever entered,
-//! whatever became of older commits; those an audit compares, one with the next.
+//! An INSERT must know all of the ledger, but should not read the commits of all releases for it. So every commit says which files the ledger consists of
+//! now, with their checksums, and sums up what else counts of the past: the names of all public files, the commit before, and what the table says of its
+//! publication. Whoever has read the newest commit and found those files as it says has all that was ever entered, whatever became of older commits; those
+//! an audit compares, one with the next.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -106,8 +106,8 @@ async fn read(ledger: &DeltaTable, number: u64) -> Result<Read> {
     if record.number == number { Ok(Read { record, state, commit }) } else { not_ours() }
 }
 
-/// Returns the newest release of a ledger, if there is one, and the state after it. What it forgot, the next release would break: the
-/// files that it names must be those of the table, and the commit before the one that it followed.
+/// Returns the newest release of a ledger, if any, and the state after it. What it forgot, the next release would
+/// break: the files that it names must be those of the table, and the commit before the one that it followed.
 ///
 /// # Errors
 /// When the log is not what was written, or the store fails.
@@ -156,7 +156,7 @@ pub(super) async fn records(ledger: &DeltaTable) -> Result<Vec<Record>> {
     versions.map(|number| record(ledger, number)).buffered(AT_ONCE).try_collect().await
 }
 
-/// Counts the commits of a ledger that are not as the next one says, are missing or cannot be read; and all commits.
+/// Counts the damaged commits of a ledger, and all commits. Damaged are those that are not as the next one says, are missing or cannot be read.
 pub(super) async fn damaged_commits(ledger: &DeltaTable) -> (usize, usize) {
     let hashes = |number| async move {
         match number {

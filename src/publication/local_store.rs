@@ -1,4 +1,4 @@
-//! An object store on a local disk that keeps what it was given, and keeps it to the owner where that is asked for.
+//! An object store on a local disk that keeps its files. It keeps them to the owner where that is asked for.
 //!
 //! [`LocalFileSystem`] replaces files atomically but never waits for the disk, and files get the mode of the process's umask.
 //! Here every write is on the disk before it has a name, and its name before the write returns; in private places files have
@@ -84,7 +84,7 @@ impl LocalStore {
         }
     }
 
-    /// Writes a file of so many bytes to the root, and one to each of these directories in it that are there, and removes them.
+    /// Writes and removes files of so many bytes, in the root and these directories. Directories that are missing are left out.
     pub(super) async fn check_room(&self, directories: &[&str], bytes: u64) -> Result<()> {
         let root = self.root.clone();
         let mut files = vec![(root.join(unnamed().map_err(failed)?), bytes)];
@@ -103,7 +103,7 @@ impl LocalStore {
         .await
     }
 
-    /// Gives a file that others have written its mode, and waits until it and its name are on the disk.
+    /// Gives a file of others its mode, and waits until the disk has it.
     pub(super) async fn settle(&self, location: &Path) -> Result<()> {
         let path = self.inner.path_to_filesystem(location)?;
         let private = self.private;
@@ -263,7 +263,7 @@ fn failed(error: impl std::error::Error + Send + Sync + 'static) -> Error {
     Error::Generic { store: "LocalStore", source: Box::new(error) }
 }
 
-/// Makes a directory and those above it, and waits until their names are on the disk. From `private` on they are the owner's.
+/// Makes a directory and those above it, and waits until the disk has their names. From `private` on they are the owner's.
 fn make_directory(directory: &FilePath, private: Option<&FilePath>) -> io::Result<()> {
     let missing: Vec<PathBuf> =
         directory.ancestors().take_while(|path| !path.is_dir()).map(FilePath::to_path_buf).collect();

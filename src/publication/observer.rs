@@ -15,7 +15,7 @@ use crate::microdata::Layout;
 /// Batches that are fingerprinted while an earlier one is worked on.
 const AHEAD: usize = 2;
 
-/// Looks at the rows of an INSERT as they pass by, on threads that may block.
+/// Looks at the rows of an INSERT as they pass, on threads that may block.
 #[derive(Debug)]
 pub(crate) struct Observer {
     key: [u64; 2],
@@ -50,8 +50,8 @@ impl Observer {
         Self { key, snapshot: Arc::new(Mutex::new(snapshot)), updates: None }
     }
 
-    /// Returns the rows of the snapshot, looked at: at their first columns, those of the layout. `left_out` are columns that the INSERT does not name; where values are
-    /// held, it is another snapshot that names others.
+    /// Returns the rows of the snapshot, looked at: at their first columns, those of the layout. `left_out` are columns that the INSERT does not name;
+    /// where values are held, it is another snapshot that names others.
     pub(crate) fn snapshot(
         &self,
         rows: SendableRecordBatchStream,

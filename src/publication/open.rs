@@ -36,7 +36,7 @@ pub(crate) struct OpenPublication {
     pub(super) publication: Publication,
     pub(super) public: Place,
     pub(super) private: Place,
-    /// Metadata of the publication that was begun, or will be if this is the first release.
+    /// Metadata of the publication that was begun, or will be by a first release.
     pub(super) metadata: LedgerMetadata,
     pub(super) ledger: Option<DeltaTable>,
     pub(super) published: Option<DeltaTable>,
@@ -146,7 +146,7 @@ impl OpenPublication {
         self.publication.begin = begin;
     }
 
-    /// Returns what there is to tell if the clock is behind the time of the newest release.
+    /// Returns the notice if the clock is behind the time of the newest release.
     pub(super) async fn clock_notice(&self) -> Option<String> {
         let ledger = self.ledger.as_ref()?;
         let number = delta::version(ledger);
@@ -164,7 +164,7 @@ impl OpenPublication {
         self.published.as_ref().map_or(0, delta::version)
     }
 
-    /// Returns the number of the newest release that was decided, `None` if the publication was never begun.
+    /// Returns the number of the newest decided release; `None` before the publication begins.
     pub(crate) fn decided(&self) -> Option<u64> {
         self.ledger.as_ref().map(delta::version)
     }
@@ -193,7 +193,7 @@ impl OpenPublication {
         self.metadata.key
     }
 
-    /// Returns true if all releases are balanced once the next one is made, of a method that balances: what the ledger is to say.
+    /// Returns true if all releases are balanced, including the next. It is what the ledger is to say of a method that balances.
     pub(super) fn balanced(&self) -> Option<bool> {
         let balanced = self.metadata.spec.method.as_method().balanced()?;
         let before = self.newest().and_then(|newest| newest.balanced).unwrap_or(true);
@@ -252,7 +252,7 @@ impl OpenPublication {
         self.contents(self.beliefs_file(), "the probabilities that readers can put on people's values").await
     }
 
-    /// Returns a file beside the ledger's own ones, if there is one, and what is in it.
+    /// Reads a file beside the ledger's own ones, and its contents, if there is one.
     async fn contents(&self, file: Option<&ReleaseFile>, what: &str) -> Result<Option<Bytes>> {
         let Some(file) = file else { return Ok(None) };
         let read = intact(self.private.store().as_ref(), &Path::from(file.name.as_str()), file).await;
@@ -280,7 +280,7 @@ impl OpenPublication {
         )
     }
 
-    /// Returns a release that was begun at the public place, but is not the one of the ledger.
+    /// Returns the error of a release that another ledger began at the public place.
     pub(super) fn claimed_by_another(&self, number: u64) -> DataFusionError {
         let public = &self.publication.public;
         refusal!(
@@ -349,8 +349,8 @@ impl OpenPublication {
         }
     }
 
-    /// Returns true if the first release was decided for another place, is not public there as far as this one knows, and is declared to be
-    /// announced here.
+    /// Returns true if the first release was decided for another place and is announced here. It must not be public
+    /// there as far as this one knows.
     fn is_moved(&self, decided: u64) -> bool {
         let from = self.publication.moved_from.as_ref().map(url::Url::as_str);
         decided <= 1 && from == Some(self.metadata.public.as_str())
@@ -406,7 +406,7 @@ impl OpenPublication {
     }
 }
 
-/// Returns the error of two tables neither of which is where it is said to be.
+/// Returns the error of two tables that are not at the places given.
 fn nothing_here(publication: &Publication) -> DataFusionError {
     let (public, private) = (&publication.public, &publication.private);
     refusal!(

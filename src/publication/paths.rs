@@ -1,4 +1,4 @@
-//! Paths at the two places of a publication, and the names of staged files, claims and probes; random names.
+//! Paths at the two places of a publication: staged files, claims, probes, random names.
 
 use datafusion::common::Result;
 use datafusion::object_store::path::Path;
@@ -30,7 +30,7 @@ pub(crate) fn random_name() -> Result<String> {
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// Returns a random name that says for which release it is, so that what is left over can be told from what is being made.
+/// Returns a random name with the number of a release. Leftovers can be told from files being made by it.
 ///
 /// # Errors
 /// When the operating system has no randomness.
@@ -44,7 +44,7 @@ pub(super) fn number_of(name: &str) -> Option<u64> {
     if is_random(random) { number.parse().ok() } else { None }
 }
 
-/// Returns the name of a file that is hidden from whoever lists the directory as a table, until it gets its own.
+/// Returns the name of an unfinished file. A directory that is listed as a table does not show it.
 ///
 /// # Errors
 /// When the operating system has no randomness.

@@ -245,7 +245,7 @@ mod tests {
         }
     }
 
-    /// From the last of a month to the first of the next one is a step, and not seventy.
+    /// The last of a month and the first of the next are one step apart.
     #[test]
     fn days_and_months_without_hyphens_are_refused() {
         for (text, written) in

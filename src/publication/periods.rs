@@ -19,7 +19,7 @@ fn newest_period(newest: &Record, otherwise: PeriodUnit) -> Period {
     }
 }
 
-/// Returns the periods of earlier releases, and that of the next one, where values change from period to period and somebody says which it is.
+/// Returns the periods of earlier releases and of the next one. `None` unless values change from period to period and somebody says which it is.
 ///
 /// # Errors
 /// When nobody says it and a bound needs it, or earlier releases have it; or it counts something else than that of the newest release.
@@ -73,7 +73,7 @@ pub(crate) fn of_releases(open: &OpenPublication, publication: &Publication) -> 
     Ok(Some((earlier, period.number)))
 }
 
-/// Returns what the publisher is told who does not say the period of a snapshot that could have one: at first, and when it is too late.
+/// Returns the notice for a publisher who says no period of a snapshot. It comes at first, and when it is too late.
 pub(super) fn unsaid(publication: &Publication, number: u64) -> Option<String> {
     let spec = &publication.spec;
     if publication.period.is_some() || number > 2 || !spec.may_count_periods() || spec.counts_periods() {
@@ -86,8 +86,8 @@ pub(super) fn unsaid(publication: &Publication, number: u64) -> Option<String> {
     ))
 }
 
-/// Checks that a release may be of this period, of which [`of_releases`] has found nothing wrong. Where values are not held within a period (`m_distinct` without `exact`), a period has one release: of a
-/// second one, whatever changes beside values that stay is a counterfeit's.
+/// Checks that a release may be of this period, after [`of_releases`]. Where values are not held within a period (`m_distinct`
+/// without `exact`), a period has one release: of a second one, whatever changes beside values that stay is a counterfeit's.
 ///
 /// # Errors
 /// When the next release is of a period before that of an earlier one, or may be; or of the same one, where a period has one release.

@@ -119,8 +119,8 @@ impl Place {
         }
     }
 
-    /// Writes and removes files of the sizes that a release needs where it will be, on a local disk: what is decided and then finds no room, or a
-    /// directory that is another account's, would be in the way of all later ones.
+    /// Writes and removes files of a release's sizes in its place on local disks. A release that is decided and then
+    /// finds no room, or a directory that is another account's, would be in the way of all later ones.
     ///
     /// # Errors
     /// When `bytes` do not fit, or the directory or its log cannot be written to.
@@ -188,7 +188,7 @@ impl Place {
     }
 }
 
-/// Returns the error of a store that nobody has registered, as a session's own is no help.
+/// Returns the error of an unregistered store, as a session's own is no help.
 fn unknown_store(url: &Url) -> DataFusionError {
     match url.scheme() {
         "s3" | "s3a" | "gs" | "gcs" | "az" | "abfs" | "abfss" | "http" | "https" => refusal!(
@@ -249,7 +249,7 @@ fn store_path(url: &Url) -> Result<StorePath> {
     StorePath::from_url_path(url.path()).map_err(|error| refusal!("publication", "{url} is not a location: {error}"))
 }
 
-/// Refuses escapes in paths, which Delta Lake decodes once too often and would look for elsewhere.
+/// Refuses escapes in paths. Delta Lake decodes them once too often and would look elsewhere.
 fn refuse_ambiguous(path: &str) -> Result<()> {
     let encoded = |place: usize| {
         let digits = path.as_bytes().get(place + 1..place + 3);

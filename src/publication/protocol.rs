@@ -59,7 +59,7 @@ pub(super) struct Remembered {
     pub(super) schema: SchemaRef,
     /// Entries of people.
     pub(super) entries: Vec<MadeFile>,
-    /// Files of entries that are staged with the release, because they are too many for memory.
+    /// Files of entries that are staged with the release: too many for memory.
     pub(super) staged: Vec<ReleaseFile>,
     /// Earlier entries in fewer files.
     pub(super) merged: Compaction,

@@ -31,7 +31,7 @@ const LEDGER_PHASE: u64 = 4;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Announced {
     pub(super) number: u64,
-    /// True if it was this INSERT that committed it, and not another one at the same time. Of all of them one did.
+    /// True if this INSERT committed it, and not another one at the same time. Of all of them one did.
     pub(super) here: bool,
 }
 

@@ -43,22 +43,22 @@ pub(crate) struct ReleaseRow {
     pub(crate) record: Option<Record>,
     /// Against whom its bound holds, beside all releases before it; `None` if nobody here knows its method.
     pub(crate) against: Option<Against>,
-    /// True if its method knows of no earlier release, and nobody checks that its people are in none.
+    /// True if its method has no memory, and nobody keeps releases' people apart.
     pub(crate) alone: bool,
-    /// True if its method knows of no earlier release, and rows have no identifiers, so that several can be one person's.
+    /// True if its method has no memory, and rows have no identifiers. Several rows can be one person's then.
     pub(crate) nameless: bool,
     /// True if it has columns that are kept as they are.
     pub(crate) kept: bool,
     /// Says what people of the table can infer of others, beside all releases before it; `None` as above.
     pub(crate) of_participants: Option<OfParticipants>,
-    /// True if values can change, and it or an earlier release does not say its period: that nothing was published told of values.
+    /// True if values can change, and a release so far says no period. That nothing was published told of values then.
     pub(crate) silent: bool,
     /// True if it says a period before that of an earlier release.
     pub(crate) before_earlier: bool,
 }
 
 impl ReleaseRow {
-    /// Returns the reader against whom the bound holds, and the inferences of participants, as the release says.
+    /// Returns the reader of the bound and the inferences of participants, by the release.
     fn against(announcement: &Announcement) -> Option<(Against, OfParticipants)> {
         let description = announcement.description();
         let repositioned = serde_json::from_str::<Map<String, Value>>(&description.parameters).ok()?;
@@ -91,7 +91,7 @@ impl ReleaseRow {
         changes.are_lawless()
     }
 
-    /// Returns true if the ledger knows it as of another period than the release says, or that values change otherwise.
+    /// Returns true if the ledger has another period or kind of change than the release.
     pub(crate) fn announced_another_period(&self) -> bool {
         let (Some(record), Announcement { lawful, period, unit, .. }) = (&self.record, &self.announcement) else {
             return false;

@@ -20,8 +20,8 @@ pub(crate) struct Record {
     /// Of these snapshots that of whole rows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) whole: Option<String>,
-    /// Beginnings of the fingerprints of earlier releases' snapshots, oldest first and without anything between them, so that a
-    /// snapshot that comes again is known without reading their records. Those of the last [`MOST`] releases.
+    /// Beginnings of the fingerprints of earlier snapshots, oldest first, without separators. By them a snapshot that
+    /// comes again is known without reading their records. Those of the last [`MOST`] releases.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(crate) earlier: String,
     /// Keyed fingerprint of the update relation, if the method has one: the same for all releases.
@@ -37,7 +37,7 @@ pub(crate) struct Record {
     pub(crate) figures: Figures,
     /// Rows that were left out and stay new.
     pub(crate) withheld: u64,
-    /// Mean share of the domain that the published intervals cover (normalized certainty penalty), 0 to 1. Of texts it tells how
+    /// Mean share of the domain in published intervals (normalized certainty penalty), 0 to 1. Of texts it tells how
     /// many there are between those that are published.
     pub(crate) information_loss: f64,
     /// Of m-invariance: whether this release and all before it were made so that at each the people who first appear
@@ -53,8 +53,8 @@ pub(crate) struct Record {
     /// Rows that are held back after it, of a stream that is repositioned.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) held_back: Option<HeldBack>,
-    /// Beliefs after it of a reader who knows how probable changes are, of m-distinct that is not exact. `None` where
-    /// nobody says how probable all changes are, and in cells.
+    /// Beliefs after it of a reader with probabilities of changes, of inexact m-distinct. `None` where nobody says how
+    /// probable all changes are, and in cells.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) beliefs: Option<Beliefs>,
 }
@@ -65,7 +65,7 @@ const DIGITS: usize = 16;
 const MOST: usize = 4096;
 
 impl Record {
-    /// Returns the numbers of the releases, up to this one, that were made of a snapshot with this fingerprint and so many rows; the newest first.
+    /// Returns the releases, newest first, of a snapshot with this fingerprint and rows. They are given by number, up to this one.
     pub(crate) fn made_of(&self, fingerprint: &str, rows: u64) -> impl Iterator<Item = u64> {
         let newest = (self.fingerprint == fingerprint && self.snapshot_rows == rows).then_some(self.number);
         let wanted = fingerprint.get(..DIGITS);
@@ -119,7 +119,7 @@ pub(crate) struct Beliefs {
     pub(crate) file: ReleaseFile,
 }
 
-/// A file of a release, named alike where it is staged and where it is public; or of the ledger.
+/// A file of a release, named alike where staged and public; or of the ledger.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ReleaseFile {
@@ -157,7 +157,7 @@ pub(crate) struct Announcement {
     pub(crate) method: String,
     /// Its parameters as a JSON object.
     pub(crate) parameters: String,
-    /// Of methods by whose law values can change, whether they do, so that releases say their periods. `None` of others.
+    /// True if values change by the method's law: releases say their periods then. `None` of others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) lawful: Option<bool>,
     /// Period of the release, where values change from period to period and somebody said it.

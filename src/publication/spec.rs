@@ -21,7 +21,7 @@ pub struct PublicationSpec {
     pub method: AnyMethod,
     /// Roles of the columns.
     pub roles: Roles,
-    /// Delta Lake's names of the types of the columns with roles, in the order of [`Roles::columns`].
+    /// Delta Lake's types of the columns with roles, in the order of [`Roles::columns`].
     pub types: Vec<String>,
     /// True if values generalize along hierarchies.
     pub hierarchies: bool,
@@ -85,12 +85,12 @@ impl PublicationSpec {
         }
     }
 
-    /// Returns true if the publisher checks that nobody is in two releases, of a method that knows of no earlier one.
+    /// Returns true if the publisher keeps people of a method without memory apart.
     pub(crate) fn keeps_apart(&self) -> bool {
         self.remembers() == Some(StateKind::People)
     }
 
-    /// Returns true if values change by a law from period to period, so that releases have to say which one they are of.
+    /// Returns true if values change by a law from period to period. Releases have to say their period then.
     pub(crate) fn counts_periods(&self) -> bool {
         self.updates && self.method.as_method().changes().are_lawful()
     }
@@ -100,7 +100,7 @@ impl PublicationSpec {
         self.counts_periods() || self.method.as_method().changes().are_lawless()
     }
 
-    /// Returns true if the relation beside the snapshots, if there is one, is of all values that can come: where none ever changes.
+    /// Returns true if the relation beside the snapshots is of all values that can come. This is so where none ever changes.
     pub(crate) fn has_domain(&self) -> bool {
         self.updates && self.never_changes()
     }
@@ -185,15 +185,15 @@ pub struct Publication {
     pub public: Url,
     /// Directory of the ledger.
     pub private: Url,
-    /// Planned place of the public table when the first release was decided, if it is to be announced here instead.
+    /// Planned place of the public table, if the first release is announced here instead.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub moved_from: Option<Url>,
     /// Terms that every release must keep to.
     #[serde(rename = "terms")]
     pub spec: PublicationSpec,
-    /// True if a method that does not know of earlier releases may make a second one.
+    /// True if a method without memory may make a second release.
     pub independent: bool,
-    /// True if the snapshot of an earlier release may be published again, unless that is the newest.
+    /// True if an earlier release's snapshot may be published again, unless it is the newest.
     pub repeated: bool,
     /// Treatment of rows whose snapshot an earlier INSERT has closed.
     pub late: Late,

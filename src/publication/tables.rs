@@ -1,4 +1,4 @@
-//! The two tables of a publication as they were at one time, and what else lies at their places.
+//! The two tables of a publication at one time, and other objects at their places.
 
 use std::collections::HashSet;
 
@@ -120,7 +120,7 @@ impl PublicFiles {
         })
     }
 
-    /// Returns true if there is anything that an attempt that was killed would not leave behind.
+    /// Returns true if there is anything that a killed attempt would not leave behind.
     async fn has_any(&self, public: &Place) -> Result<bool> {
         if self.others || !self.parquet.is_empty() || !self.claims {
             return Ok(self.others || !self.parquet.is_empty());
@@ -164,7 +164,7 @@ impl PublicFiles {
     }
 }
 
-/// Returns true if a private place has nothing in it but what an attempt at the first release may have left there.
+/// Returns true if a private place has only leftovers of attempts at the first release.
 async fn only_leftovers(private: &Place) -> Result<bool> {
     let mut objects = private.store().list(None);
     while let Some(object) = objects.next().await {

@@ -129,7 +129,7 @@ fn once(column: &ArrayRef) -> Result<ArrayRef> {
     })
 }
 
-/// Returns the rows with columns of these types, in pieces that are small even where each text is written out.
+/// Returns the rows with columns of these types, in pieces. They are small even where each text is written out.
 pub(super) fn written_out(
     batch: &RecordBatch,
     schema: &SchemaRef,
@@ -156,7 +156,7 @@ fn with_own_items(column: &ArrayRef) -> Result<ArrayRef> {
     Ok(Arc::new(ListArray::try_new(FieldRef::clone(item), offsets, items, lists.nulls().cloned())?))
 }
 
-/// Returns the bytes of a column of views, or lists of them, if each is written out.
+/// Returns the bytes of written out texts: a column of views, or lists.
 fn text_bytes(column: &ArrayRef) -> usize {
     let all = |views: &[u128]| views.iter().map(|view| *view as u32 as usize).sum();
     match column.data_type() {

@@ -1,4 +1,4 @@
-//! Counts people who have returned, come and left, which tells the publisher that identifiers are no longer written as they were.
+//! Counts people who returned, came and left. By them the publisher notices that identifiers are no longer written as they were.
 //!
 //! All of it is for the publisher alone.
 
@@ -10,10 +10,10 @@ use crate::error::{refusal, thousands};
 /// Name of the option.
 pub(crate) const MAX_MISSING: &str = "max_missing";
 
-/// Refuses snapshots in which nobody returns, after a release of so many people, where nothing else was said.
+/// Fewest people of a release after which a snapshot without any of them is refused. It is refused unless something else was said.
 const MANY: u64 = 20;
 
-/// Returns what the publisher is told of a release of a method that knows of no earlier one, of which nobody was in an earlier one.
+/// Returns the notice on a release of only new people, by a method without memory.
 pub(super) fn of_new_people(publication: &Publication, release: u64, new: u64) -> String {
     let column = publication.spec.roles.id.as_deref().unwrap_or("id");
     format!(
@@ -95,7 +95,7 @@ impl Turnover {
         ))
     }
 
-    /// Returns true if some of the new people can be missing ones whose identifiers have changed, and the publication does not say how many may be missing.
+    /// Returns true if new people can be missing ones whose identifiers have changed. The publication does not say how many may be missing.
     pub(super) fn is_suspicious(self, publication: &Publication) -> bool {
         // Who leaves is made up for by who comes: so it looks where identifiers of some have changed.
         let swapped = |missing: u64| missing * 10 >= self.before && self.came * 2 >= missing && missing > 0;

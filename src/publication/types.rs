@@ -27,7 +27,7 @@ pub(crate) fn stored_type(data_type: &DataType) -> Option<DataType> {
     })
 }
 
-/// Names of the columns' types as Delta Lake has them, which stay the same whatever the engine calls them.
+/// Returns the names of column types in Delta Lake, which no engine changes.
 ///
 /// # Errors
 /// When Delta Lake cannot keep one of them.

@@ -10,11 +10,11 @@ use super::open::OpenPublication;
 use super::paths::{CLAIMS, LOG, STAGED, attempt, is_probe, is_unnamed, number_of};
 use super::place::Place;
 
-/// Probes, and files without a name yet, are in use unless they are older than this many seconds.
+/// Age in seconds up to which probes, and files without a name, are in use.
 const PATIENCE: i64 = 24 * 3600;
 
-/// Removes, as far as that is possible, what attempts at releases up to this one have left behind: files that are staged,
-/// entries that are not in the ledger (any more), claims, and, after a day, probes and files that never got a name.
+/// Removes leftovers of attempts at releases up to this one, as far as possible. These are staged files, entries
+/// that are not in the ledger (any more), claims, and, after a day, probes and files that never got a name.
 pub(super) async fn vacuum(open: &OpenPublication, number: u64) {
     let done = |name: &str| number_of(name).is_some_and(|of| of <= number);
     let entries = open.state.entries.iter().map(|kept| &kept.file);

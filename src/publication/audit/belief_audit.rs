@@ -16,8 +16,8 @@ pub(super) struct BeliefAudit {
 }
 
 impl BeliefAudit {
-    /// Returns the check of the next release, of which `largest` is how many rows its largest group has. That a reader gets far is no failure, for nothing else was
-    /// promised; but where it was known once, it is known of all releases after, and it is a probability.
+    /// Returns the check of the next release, whose largest group has `largest` rows. That a reader gets far is no failure, for
+    /// nothing else was promised; but where it was known once, it is known of all releases after, and it is a probability.
     pub(super) fn check(&mut self, record: &Record, promised: Remembered, largest: u64) -> Option<Check> {
         let was_known = std::mem::replace(&mut self.known, record.beliefs.is_some());
         let (passed, figures) = match &record.beliefs {

@@ -36,8 +36,8 @@ fn is_part(name: &str, whole: &str) -> bool {
     inner.split(", ").any(|part| part == name)
 }
 
-/// Checks that the columns are those of a public release, and say the truth about it. Where groups are hidden,
-/// there are no columns of them.
+/// Checks that the columns are those of a public release, and truthful about it. Where groups are hidden, there are
+/// no columns of them.
 pub(super) fn described(
     schema: &SchemaRef,
     said: &Announcement,

@@ -70,7 +70,7 @@ impl Ledger {
         Check::none(None, "ledger: commits are those that were written", damaged, all, "are missing or not")
     }
 
-    /// Checks that the ledger is at the newest release, or one ahead, which the next INSERT completes.
+    /// Checks that the ledger is at the newest release, or one ahead. The next INSERT completes that one.
     pub(super) fn knows(&self, newest: u64) -> Check {
         let decided = delta::version(&self.table);
         let figures = format!("{decided} releases decided, {newest} public");
@@ -224,7 +224,7 @@ pub(super) enum Past {
 }
 
 impl Past {
-    /// Collects entries with these columns, of people whose values change by a relation, or in any way. Nothing where columns are missing.
+    /// Collects entries with these columns, of people whose values change so. Nothing where columns are missing.
     fn of(kind: Remembered, entries: &RecordBatch, updates: &[RecordBatch], any_update: bool) -> Result<Self> {
         let column = |name: &str| entries.column_by_name(name);
         let (Some(ids), Some(_)) = (column(IDENTIFIER), column(RELEASE)) else {

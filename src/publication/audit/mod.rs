@@ -221,7 +221,7 @@ impl Audit {
     }
 }
 
-/// Returns true if a store did not answer, which tells nothing of what is in it.
+/// Returns true if a store did not answer. This tells nothing of its contents.
 fn failed_store(error: &DataFusionError) -> bool {
     match error.find_root() {
         DataFusionError::ObjectStore(source) => !matches!(**source, object_store::Error::NotFound { .. }),

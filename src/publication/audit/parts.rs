@@ -37,9 +37,9 @@ pub(super) struct Parts {
     buffers: Buffers,
 }
 
-/// A part has at least so many rows, unless it is the last, and ends where a cell does.
+/// Least number of rows in a part but the last; a part ends with a cell.
 const PART: usize = 1 << 16;
-/// Greatest number of rows in a part where groups are hidden, and with them the ends of cells.
+/// Greatest number of rows in a part if groups are hidden, with the cells' ends.
 const HIDDEN_PART: usize = 1 << 22;
 
 impl Parts {
@@ -97,7 +97,7 @@ impl Parts {
         Ok(concat_batches(&self.schema, &std::mem::take(&mut self.held))?)
     }
 
-    /// Counts the rows of a batch that still belong to the held part, if it ends in this batch.
+    /// Counts the rows of a batch that end the held part, if it ends here.
     fn end_of_part(&mut self, batch: &RecordBatch) -> Result<Option<usize>> {
         if self.whole || batch.num_rows() == 0 {
             return Ok(None);
@@ -125,7 +125,7 @@ mod tests {
 
     use super::*;
 
-    /// Returns the parts of a release with these numbers of groups, as first and last numbers and rows.
+    /// Splits a release with these numbers of groups into parts. Each is given as first and last numbers and rows.
     async fn parts(numbers: Vec<i64>, size: usize, whole: bool) -> Vec<(i64, i64, usize)> {
         let batch = |numbers: &[i64]| {
             let column: ArrayRef = Arc::new(Int64Array::from(numbers.to_vec()));

@@ -36,7 +36,7 @@ pub(crate) trait Snapshot {
     fn people_again(&mut self) -> impl Future<Output = Result<usize>> + Send;
 }
 
-/// An INSERT of which a release may be made, as far as its snapshot was read.
+/// An INSERT that may make a release, as far as its snapshot was read.
 #[derive(Debug)]
 pub(crate) struct Checked {
     pub(super) reading: Reading,
@@ -193,7 +193,7 @@ impl Checked {
         protocol::stage(&self.reading.open, &mut self.attempt, made).await
     }
 
-    /// Stages a file of entries of the ledger, which becomes one of its own when the release is decided.
+    /// Stages a file of entries. It becomes one of the ledger when the release is decided.
     ///
     /// # Errors
     /// When the private store fails.

@@ -68,8 +68,8 @@ impl Staged {
 }
 
 impl Merged {
-    /// Decides the release, with all files that were staged, and makes it public, unless too many people are missing: of an identifier that is written in
-    /// another way than before, nobody is known, and no promise holds about anybody. `held` is what is held back of a stream.
+    /// Decides the release with all staged files, and makes it public. It does not if too many people are missing: of an identifier that is
+    /// written in another way than before, nobody is known, and no promise holds about anybody. `held` is what is held back of a stream.
     ///
     /// # Errors
     /// When more people are missing than the publication allows. A conflict if another release was decided in the meantime. When a store fails; the error
@@ -96,7 +96,7 @@ impl Merged {
         Ok(Published { release, rows, facts, notices })
     }
 
-    /// Returns the number of rows of the snapshot, or 0 if another INSERT was faster in making the release public, which reports them.
+    /// Returns the number of rows of the snapshot, or 0 if another INSERT reports them. That one was faster in making the release public.
     async fn decide(self, held: Option<Held>) -> Result<u64> {
         let Self { checked: Checked { reading, updates, release_id, attempt }, outcome, compaction: merged } = self;
         let number = reading.number();

@@ -64,7 +64,7 @@ pub(crate) struct Outcome {
     pub(crate) stayed: Option<usize>,
     /// People of earlier releases, where that is known.
     pub(crate) known: Option<usize>,
-    /// People who are published once more with the value that they had at first in this period.
+    /// Number of people who are published with the first value in this period again.
     pub(crate) held: usize,
     /// Files of the ledger that are not staged.
     pub(crate) entries: Vec<MadeFile>,
@@ -90,7 +90,7 @@ pub(crate) struct Held {
     pub(crate) file: Option<MadeFile>,
 }
 
-/// The release that an INSERT has completed before its own, which errors about that one must say.
+/// The release that an INSERT has completed before its own. Errors about its own must say so.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Completed(Option<u64>);
 

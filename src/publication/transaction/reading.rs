@@ -25,12 +25,12 @@ pub(crate) struct Reading {
     /// The release that this INSERT found decided, and that is public now.
     pub(super) completed: Option<Announced>,
     pub(super) observer: Observer,
-    /// Periods of earlier releases, and that of this one, where values change by a law from period to period.
+    /// Periods of earlier releases, and of this one, if values change by a law.
     pub(super) periods: Option<(Vec<u64>, u64)>,
 }
 
 impl Reading {
-    /// Opens a publication as it was when `decided` was its newest release, and makes that public if it is not yet.
+    /// Opens a publication at its newest release `decided`, and makes that public if needed.
     ///
     /// # Errors
     /// A conflict when another release was decided since. When the publication cannot be opened, its ledger is damaged, or a store fails. When nobody says
@@ -62,7 +62,7 @@ impl Reading {
         self.open.decided().unwrap_or(0) + 1
     }
 
-    /// Returns the periods of earlier releases, and that of this one, where values change by a law from period to period.
+    /// Returns the periods of earlier releases and of this one, by a law of changes.
     pub(crate) fn periods(&self) -> Option<&(Vec<u64>, u64)> {
         self.periods.as_ref()
     }
@@ -78,7 +78,7 @@ impl Reading {
         self.observer.snapshot(rows, layout, counted, left_out)
     }
 
-    /// Passes the rows of the update relation or the domain, and looks at them while they are read.
+    /// Passes the rows of the update relation or domain, and looks at them.
     pub(crate) fn update_relation(&mut self, rows: SendableRecordBatchStream) -> SendableRecordBatchStream {
         let domain = self.publication().spec.has_domain();
         self.observer.update_relation(rows, domain)
@@ -139,11 +139,11 @@ impl Reading {
         &self.open.publication
     }
 
-    /// Returns the release that was made of this snapshot, if there is one (of the same people with the same values that can be told, where values are held within a
-    /// period): a job that was killed runs again, somebody is in doubt, or a
+    /// Returns the release that was made of this snapshot, if any. It is of the same people with the same values that
+    /// can be told, where values are held within a period: a job that was killed runs again, somebody is in doubt, or a
     /// whole script runs again. Where snapshots may be repeated, only the newest release counts, as to the first two.
-    /// Where periods are counted, only those of the same period: that nothing has changed since another one must be published, too, or it would
-    /// be told by silence.
+    /// Where periods are counted, only those of the same period: that nothing has changed since another one must be
+    /// published, too, or it would be told by silence.
     fn published_before(&self) -> Option<u64> {
         let newest = self.open.newest()?;
         let (fingerprint, rows) = (self.observer.fingerprint(), self.observer.rows());
@@ -156,7 +156,7 @@ impl Reading {
         (!publication.repeated || newest.number == found).then_some(found)
     }
 
-    /// Returns true if the snapshot differs from that of a release, the newest one, in sensitive values, which are held within a period.
+    /// Returns true if the newest release had other sensitive values than the snapshot. Values are held within a period.
     fn has_other_values(&self, number: u64) -> bool {
         let newest = self.open.newest().filter(|newest| newest.number == number);
         newest.is_some_and(|newest| newest.whole != self.observer.whole())
@@ -196,7 +196,7 @@ impl Reading {
         Published { release: number, rows: 0, facts: Vec::new(), notices: vec![notice] }
     }
 
-    /// Reports a release that was completed first, or one of the same rows for another period.
+    /// Reports a release that was completed first, or that repeats rows for another period.
     pub(super) fn before_this(&self) -> Option<String> {
         let newest = self.open.newest()?;
         let fingerprint = self.observer.fingerprint();
