@@ -23,13 +23,13 @@ pub(crate) struct Axis {
     pub data_type: DataType,
     /// Description of its values by the release.
     metadata: ReleaseMetadata,
-    /// Categories that a query asks for by name, in order, for they may be in ranges without being an end.
+    /// Categories that a query names, in order; ranges may have them without an end there.
     asked: Vec<String>,
     kept: RwLock<Option<Kept>>,
     listing: RwLock<Option<Arc<Listing>>>,
 }
 
-/// The list made of one argument, which is the same array for all rows of a query.
+/// The list made of one argument: the same array for all rows of a query.
 #[derive(Debug, Clone)]
 struct Kept {
     of: ArrayRef,
@@ -58,7 +58,7 @@ impl Axis {
         Self::with(column, Vec::new())
     }
 
-    /// Makes the axis of a query that names these texts, which may be no end of any range.
+    /// Makes the axis of a query that names texts, which may end no range.
     pub(crate) fn asked<'a>(column: &OriginalColumn, texts: impl Iterator<Item = &'a String>) -> Self {
         let is_listed = column.scale() == Scale::Listed;
         Self::with(column, texts.filter(|_| is_listed).cloned().collect())
@@ -195,7 +195,7 @@ impl Axis {
     }
 }
 
-/// Returns the arguments before the first that is one value for all rows, and that one and those behind it: for
+/// Splits arguments before the first that is one value for all rows. This is for
 /// [`conditional_arguments`](datafusion::logical_expr::ScalarUDFImpl::conditional_arguments).
 ///
 /// It keeps the elimination of common subexpressions away from the latter. To take them for columns would repeat them for every row of a batch, and

@@ -50,7 +50,7 @@ impl OriginalColumn {
         self.field.name()
     }
 
-    /// Returns the order of its categories, if the publisher gave one and that is known by now.
+    /// Returns the order of its categories, if the publisher gave one. It must be known by now.
     pub(crate) fn order(&self) -> Option<&Vec<String>> {
         self.metadata.order(self.name())
     }
@@ -59,7 +59,7 @@ impl OriginalColumn {
         Scale::of(self.field.data_type())
     }
 
-    /// Returns true if it has intervals that end at values of people, as those of groups do unless they are nodes of hierarchies.
+    /// Returns true if its intervals end at values of people. Those of groups do, unless they are nodes of hierarchies.
     pub(crate) fn is_tight(&self) -> bool {
         matches!(self.form, Form::Interval { nodes: false, .. })
     }
@@ -70,14 +70,14 @@ impl OriginalColumn {
 pub(crate) struct Released {
     /// Original columns, in the order of the release.
     pub columns: Vec<OriginalColumn>,
-    /// True if rows carry the size of their group and the number of counterfeits in it. Where they do not, every row is a
+    /// True if rows carry their group's size and number of counterfeits. Where they do not, every row is a
     /// person.
     pub groups: bool,
     /// True if rows are in no groups that are told: what they carry is of the whole release, and nobody need be at an end of an interval.
     pub alone: bool,
     /// True if rows say themselves whether they are counterfeits, as only the publisher's do.
     pub marked: bool,
-    /// True if rows have single values that are not those of the people they stand for, and do not say which.
+    /// True if rows have single values of others than their people, and say not which.
     pub perturbed: bool,
     /// The release.
     pub description: Description,
@@ -160,7 +160,7 @@ impl Released {
         Ok(Self { columns, groups, alone, marked: groups && has(COUNTERFEIT_MARK), perturbed, description })
     }
 
-    /// Returns the same columns in a release of the same publication that is not open yet: what it says of their values is told to the
+    /// Returns the same columns in an unopened release of the same publication. It tells of their values by the
     /// metadata that all of them share.
     #[cfg(feature = "publication")]
     pub(crate) fn of_another(&self) -> (Self, ReleaseMetadata) {
@@ -183,7 +183,7 @@ impl Released {
         self.perturbed && self.column(name).is_some_and(role)
     }
 
-    /// Refuses rows that were chosen by who they are about, unless they say what they are.
+    /// Refuses rows that were chosen by person, unless they say what they are.
     ///
     /// # Errors
     /// Then.
@@ -209,7 +209,7 @@ impl Released {
     }
 }
 
-/// Returns true if a release can have rows of people who have left, and says how many.
+/// Returns true if a release can have people who left, and says how many.
 fn says_ghosts(description: &Description) -> bool {
     AnyMethod::described(description)
         .and_then(|method| method.state())

@@ -34,8 +34,8 @@ pub(crate) enum Distribution {
 pub(super) const EVEN: f64 = 0.3;
 /// The same where shares of values are given: there for values that nobody was said to have.
 pub(super) const EVEN_GIVEN: f64 = 1e-3;
-/// Weight of an interval of one value, against 1 for each end of a wider one. With it and [`EVEN`], median errors were least over all of
-/// ADULT, ACS, incidents of Chicago and the synthetic census.
+/// Weight of an interval of one value; each end of a wider one has 1. With it and [`EVEN`], median errors were
+/// least over all of ADULT, ACS, incidents of Chicago and the synthetic census.
 const SINGLE: f64 = 0.5;
 
 /// Released rows with an end at a value.
@@ -197,7 +197,7 @@ impl Ends {
         Ok(Self { of: ArrayRef::clone(of), values, places, before, per_length, step, numbers })
     }
 
-    /// Returns true if they are of this list, which is the same array for all rows of a query.
+    /// Returns true if they are of this list: the same array for all rows.
     pub(super) fn is_of(&self, list: &ArrayRef) -> bool {
         ArrayRef::ptr_eq(&self.of, list)
     }
@@ -228,13 +228,13 @@ impl Ends {
         (first < last && span.ends + span.even > 0.0).then_some(span)
     }
 
-    /// Returns the share of a value of an interval that holds it, of what is spread.
+    /// Returns the share of a value of an interval with it, of what is spread.
     pub(super) fn share(&self, span: &Span, place: f64) -> f64 {
         let ends = self.number(place).map_or(0.0, |number| self.before[number + 1] - self.before[number]);
         (ends + self.per_length) / (span.ends + span.even)
     }
 
-    /// Sums of a function's values at the ends, each by its weight, before each of them and over all.
+    /// Sums a function's values at the ends, by weight, before each and over all.
     pub(super) fn sums(&self, function: &[f64]) -> Vec<f64> {
         let weights = self.before.windows(2).map(|pair| pair[1] - pair[0]);
         let mut sum = 0.0;
@@ -264,7 +264,7 @@ pub(super) fn places(values: &ArrayRef, listing: Option<&Listing>) -> Result<Vec
     Ok(places.iter().map(|place| place.unwrap_or(f64::NAN)).collect())
 }
 
-/// A list of ends with their counts, as the functions of estimates take it, and lists of values.
+/// A list of ends with counts, as functions of estimates take it, and value lists.
 #[cfg(test)]
 pub(super) mod lists {
     use std::sync::Arc;
@@ -338,7 +338,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]
 
-        /// The values of an interval share all of it between them, and the ends of a group of two are its people.
+        /// Shares of an interval's values add up, and two people are their group's ends.
         #[test]
         fn shares_add_up(
             counts in prop::collection::btree_map(-20_i32..20, (0_u8..9, 0_u8..9, 1_u8..9), 2..12),

@@ -11,8 +11,8 @@ use datafusion::logical_expr::Expr;
 use datafusion::logical_expr::physical_planning_context::PhysicalPlanningContext;
 use datafusion::physical_expr::{PhysicalExpr, create_physical_expr};
 
-/// 1 where all conditions are true and else 0, times all values, where NULL counts as 0. All of them are expressions over one
-/// column, whose name has no qualifier in them.
+/// Product of values that is 0 unless all conditions are true. NULL counts as 0. All of them are expressions over
+/// one column, whose name has no qualifier in them.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub(crate) struct Factor {
     pub conditions: Vec<Expr>,

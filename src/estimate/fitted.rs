@@ -1,4 +1,4 @@
-//! Means of a function over intervals whose values are spread as the ends of all intervals are.
+//! Means of a function over intervals whose values are spread like all intervals' ends.
 
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -40,8 +40,8 @@ pub(super) struct Tight<'a> {
 }
 
 impl Fitted {
-    /// Turns the means over evenly spread values into those over values that are spread as the ends are. Intervals with NULL begin at nobody's value,
-    /// so that what is in between stays even; but somebody has none there, and somebody the greatest value.
+    /// Turns means over evenly spread values into those over values spread like the ends. Intervals with NULL begin at
+    /// nobody's value, so that what is in between stays even; but somebody has none there, and somebody the greatest value.
     ///
     /// # Errors
     /// When the function fails at an end.

@@ -41,7 +41,7 @@ impl Listing {
         &self.order
     }
 
-    /// Returns true if it is of this list, which is the same array for all rows of a query.
+    /// Returns true if it is of this list: the same array for all rows.
     pub(super) fn is_of(&self, order: &ArrayRef) -> bool {
         ArrayRef::ptr_eq(&self.order, order)
     }

@@ -17,7 +17,7 @@ pub(crate) struct ValueMetadata {
     pub trees: Option<Trees>,
 }
 
-/// The metadata of the release that a plan reads, which may be opened when the plan is there already.
+/// The metadata of the release that a plan reads. The release may be opened when the plan exists already.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ReleaseMetadata(Arc<OnceLock<ValueMetadata>>);
 

@@ -114,7 +114,7 @@ struct Touched {
 }
 
 impl Touched {
-    /// Returns true if a single function of one column, or of columns that are released as they are.
+    /// Returns true for a single function of one column, or of exact columns. Exact columns are released as they are.
     fn is_simple(&self) -> bool {
         self.uncertain.is_empty() || self.uncertain.len() == 1 && !self.exact
     }
@@ -162,7 +162,7 @@ impl Translator<'_> {
         Ok(self.touched(expr)?.uncertain.is_empty())
     }
 
-    /// Returns true if the expression has a column whose values a method has replaced at random.
+    /// Returns true if the expression has a column of values replaced at random.
     pub(crate) fn is_replaced(&self, expr: &Expr) -> bool {
         expr.column_refs().iter().any(|column| self.released.is_replaced(&column.name))
     }
@@ -395,7 +395,7 @@ impl Translator<'_> {
         Ok(touched)
     }
 
-    /// Returns the only generalized column of a simple expression, which is evaluated on the column's values alone.
+    /// Returns the only generalized column of a simple expression. The expression is evaluated on the column's values alone.
     fn alone(&self, expr: &Expr, touched: Touched) -> Result<Option<String>> {
         let Some(column) = touched.uncertain.into_iter().next() else { return Ok(None) };
         let (mut subquery, mut outer) = (false, false);

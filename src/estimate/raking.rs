@@ -14,12 +14,12 @@ pub(super) struct Span {
 
 /// Rounds of fitting. After ten the margins of real data were met to a thousandth of the people.
 const ROUNDS: usize = 50;
-/// Sum of the differences from the margins, by the people, from which on they count as met.
+/// Tolerance for margins to count as met: sum of differences, by the people.
 const MET: f64 = 1e-6;
 
-/// Returns the weights of values for which the people of all spans, spread by these, are as many at each value as `margins` say: in shares or
-/// numbers. Begins with the weights `from`. Values that the margins do not have get none; where margins and spans contradict each other,
-/// what comes nearest.
+/// Returns the weights of values by which the people of all spans meet the margins. At each value there are as many
+/// as `margins` say: in shares or numbers. Begins with the weights `from`. Values that the margins do not have get
+/// none; where margins and spans contradict each other, what comes nearest.
 pub(super) fn rake(spans: &[Span], margins: &[f64], from: &[f64]) -> Vec<f64> {
     let people: f64 = spans.iter().map(|span| 2.0 * span.at_each_end + span.inside).sum();
     let whole: f64 = margins.iter().sum();

@@ -9,7 +9,7 @@ use datafusion::common::{Result, internal_err};
 use super::listing::Listing;
 use super::scale::{from_steps, steps};
 
-/// For each interval whether NULL is in it, and the places of its first and last value, if it has values.
+/// Places of the first and last value of each interval, and NULLs in it.
 #[derive(Debug)]
 pub(super) struct Places {
     intervals: Vec<(bool, Option<(i64, i64)>)>,

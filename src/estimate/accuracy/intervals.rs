@@ -1,5 +1,5 @@
-//! The intervals of an attribute, group by group, whose values are spread evenly, or as the ends of all intervals are; see
-//! [`ends`](crate::estimate::ends).
+//! The intervals of an attribute, group by group. Their values are spread evenly, or as the ends of all intervals
+//! are; see [`ends`](crate::estimate::ends).
 //!
 //! In the latter case a value is measured by the ends before it and, for the even part, by where it lies; so an interval is as long as what is spread
 //! over it, and a query's part of it is an overlap of lengths here, too.
@@ -47,7 +47,7 @@ pub(super) struct Tight {
     per_measure: Vec<f64>,
     /// Share of one person in the group.
     at_end: Vec<f64>,
-    /// Groups with NULL, whose values are taken as even, but for somebody at the greatest one, which is this one.
+    /// Groups with NULL, taken as even but for one person at the given greatest value.
     even: Vec<(u32, Option<u32>)>,
 }
 

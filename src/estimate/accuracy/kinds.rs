@@ -14,7 +14,7 @@ const FEW: usize = 1 << 11;
 /// A number for each query of a batch.
 pub(super) type Lanes = [f64; BATCH];
 
-/// Returns the first group of each kind, and the kind of each group, if kinds are few; `alike` tells two kinds apart.
+/// Returns the first group of each kind, and each group's kind, if kinds are few. `alike` tells two kinds apart.
 pub(super) fn kinds<K: Hash + Eq>(groups: usize, alike: impl Fn(usize) -> K) -> Option<(Vec<u32>, Vec<u32>)> {
     kinds_up_to(MOST, groups, alike)
 }

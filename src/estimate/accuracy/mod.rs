@@ -1,9 +1,9 @@
 //! Accuracy of answers from a release: random queries, asked of the original table and of the release
 //! (m-invariance, Section 6; m-Distinct, Section VI-C1; MuCo, Section 5.3).
 //!
-//! A query has one range per attribute: a random part of its domain of length `|A| * theta^(1/p)`, where `p` is the number of
-//! ranges and `theta` the expected selectivity; of numbers that are counted, dates and categories so many values that occur. COUNT queries have a range of the sensitive attribute as well; SUM and AVG are
-//! of the sensitive attribute. Queries that select nobody are drawn again.
+//! A query has one range per attribute: a random part of its domain of length `|A| * theta^(1/p)`, where `p` is the number of ranges and `theta` the
+//! expected selectivity; of numbers that are counted, dates and categories so many values that occur. COUNT queries have a range of the sensitive
+//! attribute as well; SUM and AVG are of the sensitive attribute. Queries that select nobody are drawn again.
 //!
 //! All queries are answered in one pass over columns: ranges of values that are known exactly by bitmaps, those of intervals by
 //! their overlaps, group by group; or once for all groups that are alike.
@@ -52,7 +52,7 @@ pub(crate) enum Aggregate {
 pub(crate) struct Workload {
     /// Number of queries.
     pub queries: usize,
-    /// The share of the people that a query selects if attributes are uniform and independent, above 0 and up to 1.
+    /// Share of the people that a query selects by uniform, independent attributes: above 0, up to 1.
     pub selectivity: f64,
     /// Aggregate that is asked for.
     pub aggregate: Aggregate,

@@ -1,4 +1,4 @@
-//! The rows of a release, group by group, and the answers to random queries that are estimated from them.
+//! The rows of a release, group by group, and estimated answers to random queries.
 
 use std::sync::OnceLock;
 
@@ -33,7 +33,7 @@ pub(super) struct Rows {
     pub real: Vec<f64>,
     /// Form of each attribute.
     pub columns: Vec<Column>,
-    /// The sensitive attribute of each row, where sums of it are asked for and the release tells it row by row.
+    /// The sensitive attribute of each row, if sums need it and the release tells it.
     pub values: Vec<f64>,
     /// Of the only exact column.
     pub cumulative: Option<Cumulative>,
@@ -41,7 +41,7 @@ pub(super) struct Rows {
     pub joints: OnceLock<Vec<Joint>>,
 }
 
-/// Numbers of rows of each group that have a lesser value, for each value of a column.
+/// Numbers of rows with lesser values in each group, for each value of a column.
 #[derive(Debug)]
 pub(super) struct Cumulative {
     column: usize,
@@ -148,7 +148,7 @@ impl Rows {
         })
     }
 
-    /// Returns the shares that groups have of the ranges of queries, as far as they have kinds; of a cumulative column, numbers of rows.
+    /// Returns the shares that groups have of queries' ranges, as far as kinds exist. Of a cumulative column, it returns numbers of rows.
     fn shares(&self, queries: &[Query], axes: &[Axis]) -> Vec<Shares<'_>> {
         let mut all: Vec<Shares<'_>> = Vec::new();
         for (attribute, column) in self.columns.iter().enumerate() {
@@ -188,7 +188,7 @@ impl Rows {
         joints.iter().filter_map(|joint| joint.shares(&mut all)).collect()
     }
 
-    /// Returns the rows that lie in the ranges of exact columns, unless they have been counted ahead or there are no such ranges.
+    /// Returns the rows in the ranges of exact columns, unless counted ahead or without ranges.
     fn selected(&self, query: &Query, axes: &[Axis], scratch: &mut Scratch) -> Option<Vec<u64>> {
         let counted = |attribute: usize| self.cumulative.as_ref().is_some_and(|counted| counted.column == attribute);
         let mut selected = None;
@@ -240,7 +240,7 @@ impl Rows {
         self.weigh(query, axes, groups, weights);
     }
 
-    /// Computes the expected sums of the sensitive attribute, the last one, whose ranges only counts have.
+    /// Computes the expected sums of the sensitive attribute, the last one. Only counts have ranges of it.
     fn value(
         &self,
         query: &Query,
@@ -271,7 +271,7 @@ impl Rows {
         self.weigh(query, axes, groups, weights);
     }
 
-    /// Multiplies by the shares of the attributes that are not exact, and of which groups are of no kinds.
+    /// Multiplies by the shares of inexact attributes whose groups are of no kinds.
     fn weigh(&self, query: &Query, axes: &[Axis], groups: std::ops::Range<usize>, weights: &mut [f64]) {
         for &(attribute, from, to) in &query.ranges {
             match &self.columns[attribute] {

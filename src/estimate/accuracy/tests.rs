@@ -128,7 +128,7 @@ fn fitted_share(interval: (f64, f64, f64), range: (f64, f64), step: f64, all: &[
     if people >= 2.0 { (inside(lo) + inside(hi) + (people - 2.0) * rest) / people } else { rest }
 }
 
-/// Returns the number and sum of the people that a query selects, as the paper defines them or with fitted values.
+/// Computes the number and sum of the selected people, by the paper or fitted values.
 fn by_definition(
     query: &Query,
     axes: &[Axis],

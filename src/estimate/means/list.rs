@@ -31,7 +31,7 @@ impl List {
         Self { listing, sums, of_null }
     }
 
-    /// Returns true if it is over this order, which is the same array for all rows of a query.
+    /// Returns true if it is over this order: the same array for all rows.
     pub(super) fn is_of(&self, order: &ArrayRef) -> bool {
         self.listing.is_of(order)
     }

@@ -136,7 +136,7 @@ fn is_comparison(op: Operator) -> bool {
     )
 }
 
-/// Returns the column, or the column in a type that has all of its values in the same order.
+/// Returns true for the column, also in a type that keeps its values and order.
 fn is_column(expr: &Expr, column: &str, data_type: &DataType) -> bool {
     match expr {
         Expr::Column(found) => found.name == column,

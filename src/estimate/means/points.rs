@@ -8,7 +8,7 @@ use crate::estimate::scale::from_coordinates;
 
 /// Points per interval.
 pub(super) const POINTS: usize = 64;
-/// Multiples of it, modulo 1, are spread evenly without a period that could be that of the function.
+/// Number whose multiples, modulo 1, are spread evenly. Their period cannot be that of the function.
 const GOLDEN: f64 = 0.618_033_988_749_894_9;
 
 /// Returns the means over the intervals from the first to the second of each pair.
