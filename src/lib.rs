@@ -28,10 +28,10 @@
 //! data at all), skewness (that a value is frequent in a group), and whoever has the publisher's private releases.
 //!
 //! # For hosts
-//! [`register_all`] adds the functions to a session, [`register_all_with`] to one that is being built, and [`register_readers`] adds
-//! only what reads releases, for a session that others ask from elsewhere. [`AnonymizeError`] is what they fail with; [`Progress`], [`Notices`] and [`FailedAudits`] are put into a session's configuration to hear of what happens.
-//! [`AnonymizeExec`], [`RepositionExec`] and `PublishExec` are the operators, for engines that ship plans. [`risk`] is what
-//! checks releases without the methods' code.
+//! [`register_all`] adds the functions to a session, [`register_all_with`] to one that is being built, and [`register_readers`] adds only what reads
+//! releases, for a session that others ask from elsewhere. [`AnonymizeError`] is what they fail with; [`Progress`], [`Notices`] and [`FailedAudits`] are
+//! put into a session's configuration to hear of what happens. [`AnonymizeExec`], [`RepositionExec`] and `PublishExec` are the operators, for engines that
+//! ship plans. [`risk`] is what checks releases without the methods' code.
 //!
 //! # Map
 //! Data flows downwards, and a module uses only those below it.
@@ -157,12 +157,12 @@ pub mod internals {
         crate::sql::signatures()
     }
 
-    /// Returns what is to be said of an error of the engine that is of a range.
+    /// Returns the message for an error of the engine about a range.
     pub fn about_range(error: &datafusion::error::DataFusionError) -> Option<crate::AnonymizeError> {
         crate::error::about_range(error)
     }
 
-    /// Names the columns that a statement casts in the error of a cast whose value is hidden.
+    /// Adds the columns that a statement casts to the error of a cast.
     pub fn with_casts_of(
         statement: &str,
         error: datafusion::error::DataFusionError,
@@ -170,7 +170,7 @@ pub mod internals {
         crate::error::with_casts_of(statement, error)
     }
 
-    /// Returns the rows of a query with the ends of ranges as columns, as text files have them.
+    /// Returns the rows of a query as text files have them: ranges are columns.
     ///
     /// # Errors
     /// When a column is a list or another struct, and when two columns would have one name.

@@ -8,7 +8,7 @@ use datafusion::arrow::array::ArrayRef;
 use datafusion::common::Result;
 use datafusion::logical_expr::ColumnarValue;
 
-/// Returns arguments as arrays with one value for each of `rows` rows, the number of rows of the batch.
+/// Converts arguments into arrays with one value for each of a batch's `rows` rows.
 pub(crate) fn columns(arguments: &[ColumnarValue], rows: usize) -> Result<Vec<ArrayRef>> {
     arguments.iter().map(|argument| argument.to_array(rows)).collect()
 }
@@ -23,8 +23,8 @@ pub(crate) mod check {
     use datafusion::common::config::ConfigOptions;
     use datafusion::logical_expr::{ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF};
 
-    /// Calls a function with these values, each as a constant and as a column, in all combinations and for batches of no, one and three rows.
-    /// Fails where the results differ. Arguments at the places `constants` are constants in all of them.
+    /// Calls a function with these values as constants and as columns, in all combinations. Batches have no, one and
+    /// three rows. Fails where the results differ. Arguments at the places `constants` are constants in all of them.
     pub(crate) fn constants_are_columns(function: &ScalarUDF, values: &[ScalarValue], constants: &[usize]) {
         let expected = result(function, values, |place| constants.contains(&place), 3);
         for rows in [0, 1, 3] {

@@ -23,8 +23,8 @@ use super::VERSION;
 use super::guard::after_the_journey;
 use crate::error::{AnonymizeError, ErrorKind, spilled};
 
-/// Opens connections by another resolver (the engine's own by default), asks a worker once for its version, and names the worker in
-/// errors that it or the way to it is the cause of.
+/// Opens connections by another resolver (the engine's own by default). It asks a worker once for its version, and
+/// names the worker in errors that it or the way to it is the cause of.
 #[derive(Clone)]
 pub struct NamedChannels {
     inner: Arc<dyn ChannelResolver + Send + Sync>,
@@ -111,7 +111,7 @@ impl WorkerChannel for NamedChannel {
 /// Name in errors of the cluster, in place of a function's.
 const CLUSTER: &str = "cluster";
 
-/// Messages of the engine and the crates below about a connection that is not there, or no longer.
+/// Messages of the engine and the crates below about a lost or missing connection.
 const LOST: [&str; 10] = [
     "Error connecting to Distributed DataFusion worker",
     "Error waiting for Distributed DataFusion channel",

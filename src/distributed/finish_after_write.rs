@@ -1,4 +1,4 @@
-//! Ends the stream once rows are written, so that a late error of a worker cannot undo the write. The engine waits for what workers have left to
+//! Ends the stream once rows are written. So a late error of a worker cannot undo the write. The engine waits for what workers have left to
 //! say after the last row, and if one is lost by then, the query would fail: a statement that has published would say that it has not.
 
 use std::fmt;

@@ -178,7 +178,7 @@ impl ClusterPlanner {
     }
 }
 
-/// Returns a setting by which functions compute other values than by its default, which is what workers have.
+/// Returns a setting by which functions compute other values than with the workers' default.
 fn unsent(options: &ConfigOptions) -> Option<&'static str> {
     let default = ExecutionOptions::default();
     if options.execution.time_zone != default.time_zone {
@@ -198,7 +198,7 @@ fn publishes(plan: &Arc<dyn ExecutionPlan>) -> bool {
     };
 }
 
-/// Returns the text of EXPLAIN for a plan that is distributed, in place of the plan for one process.
+/// Returns the text of EXPLAIN for a distributed plan, in place of the local plan.
 fn explained(local: &Arc<dyn ExecutionPlan>, plan: &dyn ExecutionPlan) -> Option<Arc<dyn ExecutionPlan>> {
     let explain = local.downcast_ref::<ExplainExec>()?;
     if !plan.is::<DistributedExec>() {

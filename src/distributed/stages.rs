@@ -1,5 +1,5 @@
-//! The stages that the engine has cut a plan into, looked at before they are sent: no operator of ours in several tasks, unless rows come to
-//! the task of their cell; errors without values; and nothing in them that has no encoding.
+//! Looks at the stages of a plan before the engine sends them. No operator of ours is in several tasks, unless rows
+//! come to the task of their cell; errors come without values; and nothing is in them that has no encoding.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -123,7 +123,7 @@ impl Look {
         }
     }
 
-    /// Encodes a stage and reads it again, as a worker with the functions of this session would.
+    /// Encodes a stage and reads it as a worker with this session's functions would.
     fn try_to_ship(&mut self, plan: &Arc<dyn ExecutionPlan>) {
         if self.unshippable.is_none() && !self.arrives(plan) {
             let mut worst = plan;
@@ -151,8 +151,8 @@ impl Look {
     }
 }
 
-/// Returns true if files are read on workers as they are here. The engine divides them by bytes without asking, and of some formats not all that there is to know
-/// has an encoding (compression and line ends of CSV, arrays of JSON).
+/// Returns true if files are read on workers as they are here. The engine divides them by bytes without asking, and of some formats not all that there is
+/// to know has an encoding (compression and line ends of CSV, arrays of JSON).
 fn is_divisible(plan: &dyn ExecutionPlan) -> bool {
     let scan = plan.downcast_ref::<DataSourceExec>();
     let Some(scan) = scan.and_then(|scan| scan.data_source().downcast_ref::<FileScanConfig>()) else { return true };
@@ -163,7 +163,7 @@ fn is_divisible(plan: &dyn ExecutionPlan) -> bool {
     plain && free && !scan.file_compression_type.is_compressed() && scan.file_source.supports_repartitioning()
 }
 
-/// Returns the plan as its first task gets it, without the stages that are sent elsewhere.
+/// Returns the plan of its first task, without the stages that are sent elsewhere.
 fn first_task(plan: &Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
     if let Some(leaf) = plan.downcast_ref::<DistributedLeafExec>() {
         let own = leaf.variants().first();
@@ -177,7 +177,7 @@ fn first_task(plan: &Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
     Arc::clone(plan).replace_children(children, ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute))
 }
 
-/// Returns the input of an operator with something on top that tells errors without values, below nodes that move rows.
+/// Returns the input of an operator with a root that tells errors without values. The root is below nodes that move rows.
 fn with_root(plan: &Arc<dyn ExecutionPlan>, origin: &Arc<Origin>) -> Result<Arc<dyn ExecutionPlan>> {
     if plan.is_network_boundary() || HiddenExec::of(plan).is_some_and(HiddenExec::is_root) {
         return Ok(Arc::clone(plan));
@@ -191,7 +191,7 @@ fn with_root(plan: &Arc<dyn ExecutionPlan>, origin: &Arc<Origin>) -> Result<Arc<
     Arc::clone(plan).replace_children(children, ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute))
 }
 
-/// Returns a scan that the engine has divided among tasks, with its parts hidden as the scan was.
+/// Returns a scan that the engine has divided among tasks, with all parts hidden.
 fn hidden_variants(leaf: &DistributedLeafExec, origin: &Arc<Origin>) -> Result<Arc<dyn ExecutionPlan>> {
     let variants = leaf.variants().iter().map(|variant| {
         let hidden = hide(variant, origin)?;
@@ -221,7 +221,7 @@ fn check(plan: &Arc<dyn ExecutionPlan>, spread: bool, tasks: Option<usize>) -> R
     }
 }
 
-/// Returns true if rows come to the task of their cell, which their last column says.
+/// Returns true if rows come to the task of the cell in their last column.
 fn is_exchanged(input: &Arc<dyn ExecutionPlan>) -> bool {
     let Some(sort) = input.downcast_ref::<SortExec>() else { return false };
     let Some(exchange) = sort.input().downcast_ref::<NetworkShuffleExec>() else { return false };
@@ -244,7 +244,7 @@ fn has_operator(plan: &Arc<dyn ExecutionPlan>) -> bool {
     as_operator(plan.as_ref()).is_some() || plan.children().into_iter().any(has_operator)
 }
 
-/// Returns the origin that a plan was hidden for, with the names that the query has for its files.
+/// Returns the origin that a plan was hidden for. It has the query's names of its files.
 fn origin_of(plan: &Arc<dyn ExecutionPlan>) -> Option<Arc<Origin>> {
     match HiddenExec::of(plan) {
         Some(hidden) => Some(Arc::clone(hidden.origin())),

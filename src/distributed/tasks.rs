@@ -26,7 +26,7 @@ pub(super) fn desired_task_count(event: DesiredTaskCountEvent) -> Option<Result<
     }))
 }
 
-/// Returns true if several tasks with a part each would not be the same as one.
+/// Returns true if several tasks with a part each would differ from one task.
 fn reads_alone(plan: &dyn ExecutionPlan) -> bool {
     // The subquery has its value in one of the tasks, and none in the others.
     if plan.is::<ScalarSubqueryExec>() {
