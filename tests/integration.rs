@@ -1,4 +1,4 @@
-//! Everything that needs a session, the shell or files, in one binary, so that it is linked once.
+//! Tests that need a session, the shell or files, in one binary: it is linked once.
 
 mod integration {
     mod accuracy;

@@ -82,7 +82,7 @@ fn test_modules(source: &Source) -> Vec<Vec<String>> {
     found
 }
 
-/// Returns the names in the first column of the table with this header, where there is one.
+/// Returns the names in the first column of the table with this header, if any.
 fn table(docs: &str, header: &str) -> Option<BTreeSet<String>> {
     let mut rows =
         docs.lines().map(str::trim).skip_while(|line| !line.starts_with(&format!("| {header} |"))).peekable();

@@ -11,7 +11,7 @@ use rand::{Rng, SeedableRng};
 
 use super::support::{microdata, number, run, session};
 
-/// Deviations of a normal variable that chance exceeds with a probability below 4e-6, to one side.
+/// Deviations of a normal variable that chance exceeds below 4e-6, to one side.
 const DEVIATIONS: f64 = 4.5;
 
 /// Figure 4 of the m-invariance paper on real people: a group of two values does not protect who is in two releases that do
@@ -86,8 +86,8 @@ async fn independent_releases_disclose_and_those_with_memory_do_not() {
     assert!(shares["invariant"].1 <= 0.5 + 1e-9, "{shares:?}");
 }
 
-/// Rows of the second of two releases, in the order they leave in, with groups that have counterfeits only; and which of them
-/// are.
+/// Rows of the second of two releases in order, and those that are counterfeits. Some groups have counterfeits
+/// only.
 struct Suspects {
     /// Features of each row that a reader sees: numbers, and whether they are there; last its position.
     features: Vec<Vec<f64>>,
@@ -180,8 +180,8 @@ fn train(rows: &[(Vec<f64>, bool)]) -> impl Fn(&[f64]) -> f64 + use<> {
     move |row: &[f64]| score(&standard(row), &weights)
 }
 
-/// Returns how often a counterfeit of a group gets a higher score than a real row, 1/2 by chance, and the number of
-/// groups. A group counts once however large it is, so the deviation of the mean is at most `1 / (2 sqrt(groups))`.
+/// Returns how often a counterfeit scores higher than a real row of its group. It is 1/2 by chance; the number of groups
+/// comes with it. A group counts once however large it is, so the deviation of the mean is at most `1 / (2 sqrt(groups))`.
 fn concordance(groups: &[i64], counterfeit: &[bool], scores: &[f64]) -> (f64, f64) {
     let mut rows: HashMap<i64, Vec<usize>> = HashMap::new();
     groups.iter().enumerate().for_each(|(row, &group)| rows.entry(group).or_default().push(row));
@@ -196,9 +196,9 @@ fn concordance(groups: &[i64], counterfeit: &[bool], scores: &[f64]) -> (f64, f6
     (sum / number, number)
 }
 
-/// A classifier that learns from half of the groups, with the publisher's marks, is at chance on the other half: by all columns
-/// but the sensitive value, by NULLs, and by where a row stands. Error rate of the test: below 4e-6. With the sensitive value
-/// the score is told, not asserted.
+/// A classifier of half of the groups is at chance on the other half. It learns with the publisher's marks: by all
+/// columns but the sensitive value, by NULLs, and by where a row stands. Error rate of the test: below 4e-6. With
+/// the sensitive value the score is told, not asserted.
 #[tokio::test(flavor = "multi_thread")]
 async fn counterfeits_cannot_be_told_by_anything_but_their_value() {
     let context = session();
@@ -248,8 +248,8 @@ fn the_classifier_finds_a_fixed_position() {
     assert_eq!(concordance(&groups, &marks, &scores), (1.0, 400.0));
 }
 
-/// Neither the position of a row nor the number of its group has to do with where its person stood in the input: correlations
-/// within 4.5 standard deviations of chance, by identifiers in the order of the input.
+/// Positions of rows and numbers of groups do not depend on the input's order. Correlations are within 4.5 standard
+/// deviations of chance, by identifiers in the order of the input.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_order_of_the_input_is_lost() {
     let context = session();
@@ -322,7 +322,8 @@ async fn a_publication_keeps_its_promise_against_readers_of_its_public_table() {
 enum Says {
     /// Its day; all days are published.
     Day,
-    /// The same, of a morning and of an evening, when what the next morning has is there already and somebody has had a birthday; and of a night, when nobody has.
+    /// The same in the morning, evening and night. In the evening, what the next morning has is there already and somebody has had a birthday; in the night,
+    /// nobody has.
     DayTwice,
     /// A number of its release, and days without a change are left out.
     Release,
@@ -330,8 +331,8 @@ enum Says {
     Nothing,
 }
 
-/// Counts right guesses of a reader who takes a change in a group of a person and a counterfeit for the person's,
-/// and all guesses: in publications of a few days each.
+/// Counts guesses, and right ones, that take a change for the person's. Groups are of a person and a counterfeit,
+/// in publications of a few days each.
 async fn guesses(context: &SessionContext, method: &str, says: Says, rng: &mut StdRng) -> (usize, usize) {
     const CHANGE: f64 = 0.3;
     const LUNG: [&str; 2] = ["flu", "cold"];
@@ -400,9 +401,9 @@ async fn guesses(context: &SessionContext, method: &str, says: Says, rng: &mut S
     (right, all)
 }
 
-/// Silence tells that nothing has changed, so days on which nothing did are published like others; an INSERT that does not say its day is refused. If
-/// releases are numbered in place of days, the reader is right each time, and so is that of m-distinct that is not exact, if nobody says days. A second
-/// snapshot of a day is published whatever has changed meanwhile.
+/// Silence tells that nothing has changed, so days without a change are published, too. An INSERT that does not say its day
+/// is refused. If releases are numbered in place of days, the reader is right each time, and so is that of m-distinct that
+/// is not exact, if nobody says days. A second snapshot of a day is published whatever has changed meanwhile.
 #[tokio::test(flavor = "multi_thread")]
 async fn silence_tells_values_unless_days_are_numbered() {
     let context = session();
@@ -448,8 +449,8 @@ fn whole(rows: &datafusion::arrow::array::RecordBatch, name: &str) -> Vec<i64> {
     column.as_primitive::<Int64Type>().values().to_vec()
 }
 
-/// Under `'minimal'` new people fill the gaps that they can, so that counterfeits are of rare values: who takes, of every group, the value that is
-/// rarest in the release tells them. Under `'blind'` the same reader is at chance. Who leaves has nothing to do with values.
+/// Under `'minimal'` counterfeits are of rare values, because new people fill other gaps. A reader who takes, of every group, the value
+/// that is rarest in the release finds them. Under `'blind'` the same reader is at chance. Who leaves has nothing to do with values.
 #[tokio::test(flavor = "multi_thread")]
 async fn counterfeits_are_told_by_their_values_where_gaps_are_filled() {
     let context = session();
@@ -490,8 +491,8 @@ async fn counterfeits_are_told_by_their_values_where_gaps_are_filled() {
     assert!(shares["minimal"].1 > DEVIATIONS && shares["minimal"].0 > 0.6, "{shares:?}");
 }
 
-/// The value of a record that came late was frequent on its day, as the documentation says: a reader who knows the
-/// day learns that. But of the records of one day and one value nothing tells which were moved.
+/// The value of a late record was frequent on its day, as the documentation says. A reader who knows the day learns
+/// that. But of the records of one day and one value nothing tells which were moved.
 #[tokio::test(flavor = "multi_thread")]
 async fn moved_records_are_told_by_their_values_and_by_nothing_else() {
     let context = session();
@@ -550,9 +551,9 @@ async fn moved_records_are_told_by_their_values_and_by_nothing_else() {
     assert!(number > 50.0 && (by_rest - 0.5).abs() * 2.0 * number.sqrt() < DEVIATIONS, "{by_rest} of {number} groups");
 }
 
-/// Two people in one place and four in another, with six values of which two are the same: where the places are not told apart by tight cuts, both
-/// have the value that occurs twice. Who has learned that from half of many such tables knows it of the other half; of fair cuts nothing is learned
-/// beyond one half.
+/// Without tight cuts, two people in one place have the value that occurs twice. Two people are in one place and
+/// four in another, with six values of which two are the same. Who has learned that from half of many such tables
+/// knows it of the other half; of fair cuts nothing is learned beyond one half.
 #[tokio::test(flavor = "multi_thread")]
 async fn cuts_that_were_not_made_tell_values_unless_they_are_fair() {
     let context = session();

@@ -133,8 +133,8 @@ async fn a_ledger_that_was_tampered_with_is_found() {
     assert!(found.contains("ledger: can be read"), "{found}");
 }
 
-/// A byte that was flipped anywhere in the ledger's entries, a commit that is gone or was cut: whatever an INSERT refuses, an audit
-/// finds, and the other way round.
+/// An audit finds what an INSERT refuses in damaged ledgers, and the other way round. A byte of the entries is
+/// flipped, or a commit is gone or was cut.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_ledger_that_was_damaged_is_found_by_audit_and_insert() {
     from_the_root();
@@ -178,7 +178,7 @@ async fn a_ledger_that_was_damaged_is_found_by_audit_and_insert() {
     count(&context, again).await;
 }
 
-/// Commits before the newest two are not read by an INSERT, which needs nothing of them; an audit compares each with the next.
+/// An audit compares each commit with the next. An INSERT needs nothing of those before the newest two, and does not read them.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_older_commit_that_was_changed_is_found() {
     let context = session();
@@ -216,7 +216,7 @@ fn files(directory: &Path) -> Vec<std::path::PathBuf> {
     files
 }
 
-/// Somebody replaces a released file by the same rows in order, with a column that tells who they are about.
+/// A released file is exchanged for the same rows in order, with names. A column tells who they are about.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_file_that_was_exchanged_is_found() {
     from_the_root();
@@ -286,7 +286,7 @@ async fn the_shell_fails_if_it_is_to() {
 
 const Q3: &str = "INSERT INTO hospital SELECT patient_id, age + 1, zip, disease FROM 'data/patients_q2.parquet'";
 
-/// Audits in a process of its own, for this one does not read a commit again.
+/// Audits in a process of its own: this one reads no commit again.
 fn found_anew(here: &Path) -> String {
     let location = here.join("hospital").display().to_string();
     let audit = "SELECT release, \"check\", passed FROM audit(hospital) ORDER BY 1 NULLS FIRST, 2";
@@ -361,7 +361,7 @@ async fn the_public_log_is_compared_with_the_files() {
     assert!(!found.contains("Ann"), "{found}");
 }
 
-/// A release that is decided and not public yet is completed by the next INSERT, if its files are there.
+/// The next INSERT completes a decided release that is not public, given its files.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_decided_release_whose_files_are_gone_is_found() {
     from_the_root();

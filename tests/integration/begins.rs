@@ -1,4 +1,4 @@
-//! Tests where a publication begins, once, and what it says of storage that is away, full or another account's, and of people who are missing.
+//! Tests of the beginning of a publication, which happens once. They cover storage that is away, full or another account's, and people who are missing.
 
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -67,7 +67,7 @@ fn storage_that_is_away_is_no_new_publication() {
     assert!(back.status.success() && out(&back) == "count\n10\n", "{}", err(&back));
 }
 
-/// A publication that began in a session goes on there, and is not begun again when its tables are gone.
+/// A publication of a session goes on there, and never begins again without its tables.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_session_that_has_begun_goes_on() {
     from_the_root();
@@ -121,7 +121,7 @@ fn who_is_missing_is_counted_and_may_be_refused() {
     );
 }
 
-/// Twenty people leave, and come back when the identifiers of the others are written in another way.
+/// Twenty people leave and come back when the others' identifiers are written otherwise.
 #[test]
 fn who_comes_back_does_not_make_up_for_who_is_missing() {
     let people = |id: &str, of: &str| {
@@ -157,7 +157,7 @@ fn who_comes_back_does_not_make_up_for_who_is_missing() {
     }
 }
 
-/// Methods without memory look for people by their identifiers, and nobody has those of the first release with a blank in front.
+/// Methods without memory know people by identifiers, and a blank in front makes others.
 #[test]
 fn that_people_are_known_by_their_spelling_is_said() {
     let here = tempdir().unwrap();
@@ -244,7 +244,7 @@ fn periods_that_are_not_said_are_told() {
     assert!(err(&wrong).contains("or quarter ('2026-Q1')"), "{}", err(&wrong));
 }
 
-/// An INSERT that is killed while it begins leaves a folder in which a commit has no name yet.
+/// A killed first INSERT leaves a folder in which a commit has no name.
 #[test]
 fn a_table_of_the_name_of_its_folder_begins_again() {
     let here = tempdir().unwrap();
@@ -256,7 +256,7 @@ fn a_table_of_the_name_of_its_folder_begins_again() {
     assert!(done.status.success(), "{}", err(&done));
 }
 
-/// Of those that run the same job at once, one says that it has published the rows.
+/// Of jobs that run the same INSERT at once, one reports its rows.
 #[test]
 fn of_eight_that_publish_one_snapshot_one_reports_it() {
     let here = tempdir().unwrap();
@@ -359,7 +359,7 @@ mod accounts {
     }
 }
 
-/// The public place is on a disk with room for a probe, and not for the release.
+/// A disk with room for a probe and not for the release decides nothing.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_disk_that_is_nearly_full_decides_nothing() {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use super::docs::documents;
 use super::support::path;
 
-/// Every link of a page to another file, and to a heading in it, leads somewhere. Pages of the book link to files of the book
+/// Every link of a page to another file or a heading leads somewhere. Pages of the book link to files of the book
 /// only: nothing else is where the book is.
 #[test]
 fn links_lead_somewhere() {

@@ -53,8 +53,8 @@ async fn keep(context: &SessionContext, name: &str, sql: &str) {
     context.register_table(name, Arc::new(MemTable::try_new(rows[0].schema(), vec![rows.clone()]).unwrap())).unwrap();
 }
 
-/// A reader who knows everybody, everybody's group and all releases has at least m values left for each, by the checker that shares no code
-/// with the methods. Without memory the same cells disclose.
+/// A reader who knows everybody, their groups and all releases keeps m values each. The checker shares no code with
+/// the methods. Without memory the same cells disclose.
 #[tokio::test(flavor = "multi_thread")]
 async fn five_releases_with_people_who_return_disclose_nobody() {
     let context = session();
@@ -175,7 +175,8 @@ async fn publications_in_cells_pass_their_audit() {
     }
 }
 
-/// The number of cells is 1 while a table is expected to fit the memory limit, else as many as it takes, of a million rows at least.
+/// The number of cells follows from rows and memory. It is 1 while a table is expected to fit the memory limit, else as many as it takes, of a million rows at
+/// least.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_number_of_cells_follows_from_rows_and_memory() {
     for (limit, found) in [(40 << 20, "cells=3 (about "), (8 << 30, "AnonymizeExec")] {
@@ -288,7 +289,7 @@ async fn a_ledger_larger_than_memory_is_audited_in_parts() {
     assert_eq!(small.runtime_env().memory_pool.reserved(), 0);
 }
 
-/// A job too large for memory ends with an error that says so and what would fit, and holds nothing afterwards.
+/// A job too large for memory ends with an error, and holds nothing afterwards. The error says what would fit.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_does_not_fit_is_an_error() {
     let here = tempdir().unwrap();
@@ -316,7 +317,7 @@ async fn what_does_not_fit_is_an_error() {
     }
 }
 
-/// A table that does not fit the limit is spilled, by the shell with nothing but a limit; where the disk is full, nothing is published.
+/// A table beyond the limit is spilled, and a full disk publishes nothing. The shell needs nothing but a limit.
 #[cfg(unix)]
 #[test]
 fn a_full_disk_while_spilling_publishes_nothing() {

@@ -54,7 +54,7 @@ impl Served {
     }
 }
 
-/// Returns a session that plans for these workers, with stages of as many tasks as there can be.
+/// Returns a session that plans for these workers, with stages of many tasks.
 fn cluster(urls: &[String], partitions: usize) -> SessionContext {
     let config = SessionConfig::new().with_information_schema(true).with_target_partitions(partitions);
     let builder = SessionStateBuilder::new().with_config(config).with_default_features();
@@ -303,7 +303,7 @@ fn out_of(batches: &[RecordBatch]) -> String {
     sorted(batches).join("\n")
 }
 
-/// A session that plans for a cluster by itself, without this crate, is told what to do.
+/// A session that plans for a cluster without this crate is told what to do.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cluster_that_does_not_know_us_is_refused_when_a_query_is_planned() {
     let served = Served::start(1).await;

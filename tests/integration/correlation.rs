@@ -16,7 +16,7 @@ const PEOPLE: usize = 50_000;
 const SUREST: usize = 1000;
 /// Sets how often the reader learns from what the last round believes.
 const ROUNDS: usize = 8;
-/// Sets how often shares are scaled to one for each person, and to as many of each value as the group has.
+/// Sets how often shares are scaled, to one per person and to the group's values.
 const SCALINGS: usize = 25;
 
 /// Returns the columns of whole numbers that a query returns.
@@ -141,8 +141,8 @@ fn best(shares: impl Iterator<Item = (usize, f64)>) -> (usize, f64) {
     shares.fold((0, -1.0), |best, next| if next.1 > best.1 { next } else { best })
 }
 
-/// Guesses inside of groups by learning which values go with which quasi-identifiers from the round before. At
-/// first everybody of a group has each of its values in equal parts.
+/// Guesses inside of groups by learning from the round before. It learns which values go with which
+/// quasi-identifiers. At first everybody of a group has each of its values in equal parts.
 fn by_groups(people: &People, mut groups: Vec<Group>) -> [f64; 2] {
     groups.iter_mut().for_each(|group| group.balance(|_, _| 1.0));
     for _ in 0..ROUNDS {
@@ -230,7 +230,7 @@ impl Data<'_> {
         by_groups(&people, groups.into_values().collect())
     }
 
-    /// Returns the same from a public release of rows, of which each column is an expression.
+    /// Returns the same from a public release of rows: each column is an expression.
     async fn rows(&self, context: &SessionContext, relation: &str, ends: &[&dyn Fn(&str) -> String]) -> [f64; 2] {
         let (people, codes) = self.people(context).await;
         let mut learned = Vec::new();
@@ -260,7 +260,7 @@ impl Data<'_> {
     }
 }
 
-/// Makes `people` of a table `everybody`, with values as they are, or given out by lot.
+/// Makes `people` of a table `everybody`, with their own values or values by lot.
 async fn give_out(context: &SessionContext, by_lot: bool) {
     let order = if by_lot { "person * 1103515245 % 2147483647 % 99991 * 69069 % 65537, person" } else { "person" };
     let sql = format!(
@@ -328,7 +328,7 @@ async fn balanced_bayes_learns_from_correlation_only() {
     }
 }
 
-/// Of ADULT, and of a table like a hospital's, in which diagnoses go with age and sex.
+/// Of ADULT, and of a table in which diagnoses go with age and sex.
 #[tokio::test(flavor = "multi_thread")]
 async fn where_values_follow_from_quasi_identifiers_most_guesses_are_right() {
     let context = session();

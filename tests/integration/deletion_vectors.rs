@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 const MAGIC: u32 = 1_681_511_377;
 const Z85: &[u8; 85] = b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#";
 
-/// Adds a commit of this version that deletes rows of the table's only file by their places, by a vector in the log itself.
+/// Adds a commit that deletes rows of the table's only file by their places. Its vector is in the log itself.
 pub(super) fn delete_rows(table: &Path, version: u64, rows: &[u16]) {
     let log = table.join("_delta_log");
     let before = std::fs::read_to_string(log.join(format!("{:020}.json", version - 1))).unwrap();
@@ -31,7 +31,7 @@ pub(super) fn delete_rows(table: &Path, version: u64, rows: &[u16]) {
     std::fs::write(log.join(format!("{version:020}.json")), text).unwrap();
 }
 
-/// Returns a 64-bit Roaring bitmap with one array container, in the portable format, behind Delta's magic number.
+/// Returns a 64-bit Roaring bitmap with one array container, behind Delta's magic number. It has the portable format.
 fn bitmap(rows: &[u16]) -> Vec<u8> {
     let mut bytes = MAGIC.to_le_bytes().to_vec();
     bytes.extend(1_u64.to_le_bytes());

@@ -67,7 +67,7 @@ fn releases() -> Vec<(&'static str, String)> {
     ]
 }
 
-/// Hashes the rows in their order, as text with names and types, but without the metadata that differ from call to call.
+/// Hashes the rows in their order with names and types, without varying metadata.
 fn digest(batches: &[RecordBatch]) -> String {
     let mut hasher = SipHasher13::new();
     let mut rows = 0;

@@ -1,6 +1,6 @@
-//! Every SQL example in README and docs runs, in the order in which it stands there; where a table follows, it is the
-//! example's output, and where the block is called `sql fails`, its error. So do the
-//! walk-throughs in `sql`, whose output is in their pages in `docs/walk-throughs`.
+//! Every SQL example in README and docs runs, in the order of the text. A table that follows is the example's
+//! output, or the error of a block that is called `sql fails`. So do the walk-throughs in `sql`, whose output is in
+//! their pages in `docs/walk-throughs`.
 
 use std::path::Path;
 

@@ -78,7 +78,7 @@ fn the_shell_writes_them_so_too() {
     }
 }
 
-/// The statement's or the session's encodings are used, and other tables are left alone, whatever their columns are called.
+/// The statement's or the session's encodings are used, and only for columns of releases. Other tables are left alone, whatever their columns are called.
 #[tokio::test]
 async fn whoever_says_how_is_heard() {
     let here = tempfile::tempdir().unwrap();

@@ -37,7 +37,8 @@ async fn make_table(context: &SessionContext, rng: &mut StdRng) {
     run(context, &sql).await.unwrap();
 }
 
-/// Returns a release `r` of it, what to ask, and whether it is by Anatomy; and everybody whom its rows may stand for in `e`: `i` is the row, `w` the probability.
+/// Returns a release `r` of it, what to ask, and whether it is by Anatomy; and everybody whom its rows may stand for in `e`: `i` is the row, `w` the
+/// probability.
 async fn release(context: &SessionContext, rng: &mut StdRng) -> (String, bool) {
     const INTERVALS: [&str; 3] = [
         "m_invariant(t, 2, id => id, quasi => (a, b, c), sensitive => s, on_ineligible => 'counterfeit'",
@@ -197,7 +198,7 @@ fn atom(rng: &mut StdRng) -> String {
     atoms.choose(rng).unwrap().clone()
 }
 
-/// Returns an estimate and what it is by definition, `$P` standing for a condition on the rows.
+/// Returns an estimate and its definition, `$P` standing for a condition on the rows.
 fn question(rng: &mut StdRng) -> (String, String) {
     let given = condition(rng, 1);
     let sum = |value: &str| (format!("sum({value})"), format!("sum(w * ({value}))"));
@@ -311,7 +312,7 @@ async fn known_texts(context: &SessionContext, all: bool) -> Vec<String> {
     known.lines().filter_map(|line| line.strip_prefix("| ")).map(|line| line[..1].to_owned()).collect()
 }
 
-/// Returns true if a query names a text that is not known, which then counts as one: see `estimated.slt`.
+/// Returns true if a query names an unknown text, which counts as one. See `estimated.slt`.
 fn names_others(sql: &str, known: &[String]) -> bool {
     ["a", "b", "c", "d", "e", "f", "x"].into_iter().any(|text| {
         let named = sql.contains(&format!("b = '{text}'"))
@@ -364,7 +365,7 @@ async fn lists_of_values_are_no_columns() {
     }
 }
 
-/// Of a column with one value, the statistics of a Parquet file say so, and the engine puts the constant in its place.
+/// Statistics of a Parquet file turn a column of one value into a constant.
 #[tokio::test(flavor = "multi_thread")]
 async fn columns_of_one_value_in_files_are_estimated_as_in_memory() {
     let context = session();

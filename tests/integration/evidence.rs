@@ -24,8 +24,8 @@ async fn found(context: &SessionContext, call: &str) -> String {
     table(context, &format!("SELECT {columns} FROM disclosure({call}) ORDER BY id, release")).await
 }
 
-/// Values change, people come and leave, two releases are of one day and three days have none: with nothing but the table of people as it was at first, the
-/// inference is that with everything said, and nobody is found out. What is said wins.
+/// A table of people alone infers the same as everything said, and finds nobody. Values change, people come and
+/// leave, two releases are of one day and three days have none. What is said wins.
 #[tokio::test(flavor = "multi_thread")]
 async fn of_changing_values_the_law_the_days_and_the_people_are_those_of_the_publication() {
     let context = session();

@@ -163,7 +163,7 @@ impl ObjectStore for Faulty {
     }
 }
 
-/// Returns a session whose `fault://disk/` is a directory, in which the write number `fatal` goes wrong.
+/// Returns a session on a directory `fault://disk/`, whose write number `fatal` fails.
 pub(super) fn faulty(directory: &FilePath, fatal: usize, fault: Fault) -> (SessionContext, Arc<Faulty>) {
     std::env::set_current_dir(path("")).unwrap();
     let inner = LocalFileSystem::new_with_prefix(directory).unwrap();
@@ -495,7 +495,7 @@ async fn night_in_cells(context: &SessionContext, night: usize) -> datafusion::e
     run(context, &insert).await.map(|_| ())
 }
 
-/// A release in cells, whose files of entries are staged, survives faults as one cell does.
+/// A release in cells, with staged files of entries, survives faults as one cell does.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_release_in_cells_at_any_write() {
     const CHILD: &str = "ANONYMIZE_TEST_CHILD_IN_CELLS";
@@ -643,7 +643,7 @@ async fn a_disk_without_room() {
     assert_eq!(published(here.path(), "room again").await, 2);
 }
 
-/// A real small disk, and a ledger on a read-only one, in a mount namespace of their own, where that is allowed.
+/// A small disk and a ledger on a read-only one, in a mount namespace. It runs where that is allowed. Both are real.
 #[cfg(target_os = "linux")]
 #[tokio::test(flavor = "multi_thread")]
 async fn small_and_read_only_disks() {

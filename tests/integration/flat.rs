@@ -121,7 +121,7 @@ fn separated_values_of_the_shell_are_those_of_a_file() {
     }
 }
 
-/// Functions of one value say what a range is, and not that the engine has a bug.
+/// Functions of one value say that an argument is a range, and no bug.
 #[test]
 fn functions_of_ranges_are_refused_in_one_sentence() {
     let here = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Refuses to publish beside, and to vouch for, what a later version of this program has written.
+//! Refuses to publish beside a later version's tables, and to vouch for them.
 
 use std::path::{Path, PathBuf};
 
@@ -113,7 +113,7 @@ fn theirs(here: &Path) -> String {
     format!("CREATE EXTERNAL TABLE theirs STORED AS PUBLICATION LOCATION '{}'", here.join("hospital").display())
 }
 
-/// Checks that declarations and INSERTs are refused, audits fail and say why, and the disk stays.
+/// Checks that all statements on it are refused, and the disk stays. These are declarations and INSERTs; audits fail and say why.
 async fn is_refused(here: &Path, expected: &str) {
     let before = files(here);
     let context = session();
@@ -230,7 +230,7 @@ async fn a_public_table_that_says_more_is_not_vouched_for() {
     assert_eq!(number(&context, unknown).await, 1);
 }
 
-/// A setting of the public table, something in the commit of a release, and something that the release announces.
+/// A later version's setting, commit and announcement are not vouched for. The setting is of the public table.
 #[tokio::test(flavor = "multi_thread")]
 async fn releases_that_say_more_are_not_vouched_for() {
     let whole = published().await;
@@ -288,7 +288,7 @@ async fn releases_that_say_more_are_not_vouched_for() {
     }
 }
 
-/// Goes on with a publication of two INSERTs whose first was made elsewhere, and checks all of it.
+/// Goes on with a publication of two INSERTs that began elsewhere, and checks it.
 async fn goes_on(stored: &Path) {
     let here = copy_of(stored);
     let context = session();

@@ -12,7 +12,7 @@ async fn execute(context: &SessionContext, sql: &str) {
     run(context, sql).await.unwrap_or_else(|error| panic!("{sql}: {error}"));
 }
 
-/// Returns the condition for eight or nine of ten people at a release, others each time.
+/// Returns the condition for eight or nine of ten people, others at each release.
 fn present(release: usize) -> String {
     format!("(person_id * 7919 + {release} * (person_id % 4 + 1)) % 10 < 8")
 }
@@ -75,8 +75,8 @@ fn method(name: &str, first: &str, more: &str) -> impl Fn(&str) -> String {
     }
 }
 
-/// Signatures never change, so moving everybody to the next value of theirs explains all releases as well: nobody has fewer than m
-/// values left, and m different ones.
+/// Nobody has fewer than m values left, and m different ones. Signatures never change, so moving everybody to the
+/// next value of theirs explains all releases as well.
 #[tokio::test(flavor = "multi_thread")]
 async fn m_invariant_keeps_m_values_for_everybody_together() {
     let context = session();

@@ -1,5 +1,5 @@
-//! Tests what columns that are kept as they are tell a reader who knows everybody's quasi-identifiers and this program, and takes all ways to give the values to the
-//! people for equally likely: black boxes, asked by SQL.
+//! Tests of what kept columns tell, as black boxes asked by SQL. The reader knows everybody's quasi-identifiers and
+//! this program, and takes all ways to give the values to the people for equally likely.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use datafusion::prelude::SessionContext;
 
 use super::support::{run, session};
 
-/// People, by their place, have two sensitive values, each twice, and kept values of their own.
+/// Number of people, with two sensitive values, each twice, and kept values of their own.
 const PEOPLE: usize = 4;
 const AGES: [i64; PEOPLE] = [10, 20, 30, 40];
 /// Ages at a second release, by which others are together.

@@ -38,7 +38,7 @@ async fn begun(directory: &Path) -> DeltaTable {
     second.write([people(3000..3010)]).with_save_mode(SaveMode::Append).await.unwrap()
 }
 
-/// Makes the same table, to which 10 rows are added, and from which 10 are deleted.
+/// Makes the same table, adds 10 rows, and deletes 10.
 async fn overwritten(directory: &Path) {
     let more = begun(directory).await.write([people(3010..3020)]).with_save_mode(SaveMode::Append).await.unwrap();
     more.delete().with_predicate("id < 2010").await.unwrap();

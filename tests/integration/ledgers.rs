@@ -1,4 +1,4 @@
-//! A ledger that was lost, exchanged, damaged or forgotten something in, or that is not the publication's: nothing is published.
+//! A lost, exchanged, damaged, incomplete or foreign ledger publishes nothing.
 
 use std::path::Path;
 
@@ -138,8 +138,8 @@ async fn a_damaged_ledger_is_noticed() {
     run(&context, again).await.unwrap();
 }
 
-/// A lost bit of the ledger's table about its publication is noticed, where no file has a checksum of it. With
-/// another key, a published snapshot would be taken for a new one; with other terms, a bound would not be kept.
+/// A lost bit of the ledger's metadata is noticed, though no checksum covers it. With another key, a published
+/// snapshot would be taken for a new one; with other terms, a bound would not be kept.
 #[tokio::test(flavor = "multi_thread")]
 async fn damaged_metadata_of_a_ledger_are_noticed() {
     from_the_root();
@@ -356,7 +356,7 @@ async fn a_ledger_needs_a_place_of_its_own() {
     assert!((files(here.path()), std::fs::metadata(&shared).unwrap().permissions()) == before);
 }
 
-/// Files and claims of somebody else at the public place are respected, while a release is pending or not.
+/// Foreign files and claims at the public place are respected. A release is pending, or none is.
 #[tokio::test(flavor = "multi_thread")]
 async fn foreign_files_and_claims_are_respected() {
     from_the_root();

@@ -33,7 +33,7 @@ fn peak(here: &Path, sql: &[&str]) -> (usize, String) {
     (most, String::from_utf8(output.stdout).unwrap())
 }
 
-/// Writes a file of people with texts of so many bytes, of which there are some.
+/// Writes a file of people with a number of texts of so many bytes.
 fn people(here: &Path, rows: usize, bytes: usize, texts: usize) {
     let sql = format!(
         "COPY (SELECT value AS id, value % 90 AS age, concat(repeat('long text ', {}), value % {texts}) AS disease

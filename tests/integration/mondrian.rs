@@ -15,7 +15,7 @@ async fn loss(context: &SessionContext, original: &str, release: &str, hierarchi
     (column(0), column(1))
 }
 
-/// Checks that every row of the table is there once, inside its intervals, beside its own sensitive value.
+/// Checks that every row is there once, in its intervals, with its sensitive value.
 async fn assert_complete(
     context: &SessionContext,
     release: &str,
@@ -48,8 +48,8 @@ async fn classic_adult() -> Option<SessionContext> {
     Some(context)
 }
 
-/// Every node is one of the hierarchies', k and l hold for nodes as texts, and little is lost. (Other programs measure loss otherwise, so theirs is
-/// not compared.)
+/// Nodes are the hierarchies', k and l hold for them, and little is lost. (Other programs measure loss otherwise,
+/// so theirs is not compared.)
 #[tokio::test(flavor = "multi_thread")]
 async fn adult_with_hierarchies() {
     let Some(context) = classic_adult().await else { return };

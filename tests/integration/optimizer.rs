@@ -66,7 +66,7 @@ async fn the_whole_input_is_anonymized_whatever_stands_above() {
     }
 }
 
-/// Ordered by the number of the group, nothing is sorted, and a seed's release is the one that it is otherwise: of few rows, and of many.
+/// Ordered by the group's number, a seed's release is the same, and nothing is sorted. It holds for few rows, and for many.
 #[tokio::test]
 async fn by_group_it_is_the_same_release() {
     let context = session();
@@ -165,8 +165,8 @@ async fn every_written_release_has_an_id_of_its_own() {
     }
 }
 
-/// The order of rows and the numbers of groups say nothing about the order of the input: correlation with the place of
-/// arrival stays within 4.5 standard deviations of none.
+/// Orders of rows and numbers of groups are independent of the input's order. Correlation with the place of arrival
+/// stays within 4.5 standard deviations of none.
 #[tokio::test]
 async fn rows_and_groups_are_in_random_order() {
     let context = people().await;
@@ -352,8 +352,8 @@ async fn explain_analyze_shows_what_was_done() {
     }
 }
 
-/// The same seed gives the same release for any order of input and any number of threads, at a size at which buckets are
-/// halved and work is divided, and with an earlier release.
+/// A seed gives the same release for any order of input and number of threads. The size is one at which buckets are
+/// halved and work is divided; there is an earlier release.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_seed_determines_a_large_release() {
     let context = session();

@@ -18,7 +18,7 @@ pub(crate) struct Principles {
     pub most_frequent: f64,
     /// Least entropy of the sensitive values of a group, in natural units: that of `exp(entropy)` equally frequent values.
     pub entropy: f64,
-    /// Greatest earth mover's distance between a group and the whole table, 0 to 1, with all values equally far apart.
+    /// Greatest earth mover's distance of a group from the table, with equally distant values. It is 0 to 1.
     pub distance: f64,
     /// The same with values as far apart as their ranks, if all are numbers.
     pub ranked_distance: Option<f64>,
@@ -76,7 +76,7 @@ fn by_number<'a>(values: &BTreeMap<&'a str, f64>) -> Option<Vec<&'a str>> {
     Some(numbers.into_iter().map(|(_, value)| value).collect())
 }
 
-/// Returns the work of moving one distribution to the other along the order, as a share of the longest way.
+/// Returns the work of moving a distribution to another one along the order. It is a share of the longest way.
 fn ranked(part: &BTreeMap<&str, f64>, whole: &BTreeMap<&str, f64>, order: &[&str]) -> f64 {
     let mut carried = 0.0;
     let work: f64 = order

@@ -129,7 +129,7 @@ fn private_views_are_for_their_owner() {
     assert_eq!(names, ["many", "one.csv", "one.json", "one.parquet", "two.csv"]);
 }
 
-/// Another program leaves out rows of a private view, and keeps what the file says of itself.
+/// Another program leaves out rows of a private view and keeps its description.
 #[test]
 fn a_view_that_lacks_people_is_refused() {
     let here = tempdir().unwrap();

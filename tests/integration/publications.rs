@@ -229,7 +229,7 @@ async fn of_eight_publishers_one_wins() {
     assert_eq!(parquet_files(&here.path().join("hospital.private")).len(), 3);
 }
 
-/// A host learns from the type of an error what became of its INSERT, and what it is about.
+/// A host learns from an error's type what became of its INSERT.
 #[tokio::test(flavor = "multi_thread")]
 async fn errors_have_kinds() {
     from_the_root();
@@ -356,7 +356,7 @@ async fn errors_name_no_values() {
     assert!(files(here.path()).is_empty());
 }
 
-/// A release that was decided when its job died is completed by the next INSERT, even if that is refused; and it says so.
+/// The next INSERT completes a decided release, even if it is refused, and says so. The job of the release died.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_refused_insert_says_what_it_completed() {
     from_the_root();

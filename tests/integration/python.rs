@@ -1,5 +1,5 @@
-//! Python packages that measure or read what we made, each in an environment of its own under the target directory. Where
-//! there is no Python or no package index, tests say so and go without, unless `ANONYMIZE_PYTHON=require`.
+//! Python packages that measure or read our output, each in its own environment. Environments are under the target
+//! directory. Where there is no Python or no package index, tests say so and go without, unless `ANONYMIZE_PYTHON=require`.
 
 use std::path::PathBuf;
 use std::process::{Command, Output};

@@ -9,7 +9,7 @@ use datafusion_anonymize::risk::{Cover, PublicRelease, candidates};
 
 use super::support::{microdata, number, path, run, session};
 
-/// Checks the promise of a private release in table `name`, by plain SQL that knows nothing of the method.
+/// Checks the promise of private release `name`, by plain SQL without the method's code.
 async fn assert_m_invariant(context: &SessionContext, name: &str, ledger: &str, source: &str, roles: &Roles, m: usize) {
     let Roles { id, quasi, sensitive, .. } = roles;
     let zero = |what: &'static str, sql: String| async move {
@@ -90,7 +90,7 @@ async fn publish_all(context: &SessionContext, snapshots: &[String], roles: &Rol
     counterfeits
 }
 
-/// Returns the median relative error of random COUNT queries on a release of the table `snapshot`.
+/// Returns the median relative error of random COUNT queries on `snapshot`'s release.
 async fn median_error(context: &SessionContext, n: usize) -> f64 {
     let errors = format!(
         "SELECT CAST(median(relative_error) * 10000 AS BIGINT)
@@ -196,7 +196,7 @@ async fn acs_in_one_release() {
     assert_eq!(counterfeits, [0], "a first release needs none");
 }
 
-/// Returns the values that a reader of both releases can still believe of Bob, patient 1, by his age and zip.
+/// Returns the values that two releases, age and zip leave possible for Bob, patient 1.
 async fn bob(context: &SessionContext, releases: &[&str]) -> BTreeSet<String> {
     let people =
         run(context, "SELECT patient_id, age, zip FROM 'data/patients_q1.parquet' WHERE patient_id = 1").await.unwrap();

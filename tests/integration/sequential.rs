@@ -1,4 +1,4 @@
-//! Sequential releases as SQL returns them, against a matcher that shares no code with the method, and against projections.
+//! Sequential releases by SQL, against an independent matcher, and against projections.
 
 use std::collections::HashMap;
 
@@ -26,7 +26,7 @@ async fn numbers(context: &SessionContext, sql: &str) -> Vec<Vec<i64>> {
     (0..batches[0].num_columns()).map(column).collect()
 }
 
-/// Every release of a publication, and of the functions, is consistent with all worlds, for different columns and more people.
+/// Every release is consistent with all worlds, for different columns and more people. Releases are of a publication, and of the functions.
 #[tokio::test(flavor = "multi_thread")]
 async fn every_world_is_possible() {
     let context = session();

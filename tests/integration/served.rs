@@ -792,7 +792,7 @@ fn too_many_sessions() {
     fourth.is_answered();
 }
 
-/// Connections that say nothing, or half of what begins a session, keep nobody out, and no session is closed for them.
+/// Silent and half-open connections keep nobody out, and close no session.
 #[test]
 fn half_open_connections() {
     let folder = lake();
@@ -809,7 +809,7 @@ fn half_open_connections() {
     assert_eq!(silent[0].until_ready(), ["gone"]);
 }
 
-/// A statement that runs when the server is to stop ends well, and nobody else begins one.
+/// A statement that runs when the server stops ends well; no other begins.
 #[test]
 fn a_graceful_stop() {
     let folder = lake();

@@ -19,7 +19,7 @@ fn told(wire: &mut Wire, sql: &str) -> String {
     told + "gone"
 }
 
-/// A reader who guesses names of files gets one answer, whether a file is there, is served, or is not.
+/// A reader who guesses names of files always gets the same answer. It does not tell whether a file is there or served.
 #[test]
 fn guesses_are_not_confirmed() {
     let folder = lake();
@@ -98,7 +98,7 @@ fn guesses_are_not_confirmed() {
     wire.is_answered();
 }
 
-/// A release whose rows were sorted, or from which rows were taken, is served with a notice that says so; others without.
+/// A release with sorted or missing rows is served with a notice; others without.
 #[test]
 fn irregular_releases_are_noticed() {
     let folder = lake();

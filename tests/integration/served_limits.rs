@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 
 use super::served::{Server, Wire, lake};
 
-/// A hundred statements at a time leave another reader's answers below this, on a machine that does nothing else.
+/// Limit of another reader's answers during a hundred statements, on an otherwise idle machine.
 const ANSWERED: Duration = Duration::from_secs(1);
 
-/// Returns the statements that compute for long, that make long values, or that grow out of what operators account for.
+/// Returns statements that compute for long, make long values, or exceed accounted memory.
 fn hostile() -> Vec<String> {
     let text = format!("'{}'", "x".repeat(4000));
     let texts = vec![text.as_str(); 200].join(", ");
@@ -127,7 +127,7 @@ fn a_hundred_hostile_statements() {
     reader.is_answered();
 }
 
-/// A statement that has ended for the reader has ended for the machine, too, also where it never waits for anything.
+/// A statement that ended for the reader ended for the machine, even without waits.
 #[test]
 fn statements_end_at_their_time() {
     let folder = lake();

@@ -63,7 +63,7 @@ fn far_away(port: u16, delay: Duration) -> u16 {
     own
 }
 
-/// Opens 200 connections a second, which say something first or not, until it is told to stop.
+/// Opens 200 connections a second until told to stop. They say `first` or nothing.
 fn flood(port: u16, first: &'static [u8], stop: &Arc<AtomicBool>) -> thread::JoinHandle<usize> {
     let stop = Arc::clone(stop);
     thread::spawn(move || {

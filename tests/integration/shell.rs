@@ -39,7 +39,7 @@ fn backslash_commands() {
     assert!(output.status.success() && out(&output).to_lowercase().contains("select"), "{}", err(&output));
 }
 
-/// People whose identifiers are written in another way are new to the ledger, and that is told.
+/// Respelled identifiers make new people in the ledger, and that is told.
 #[test]
 fn a_snapshot_of_strangers_is_told() {
     let here = tempdir().unwrap();
@@ -540,7 +540,7 @@ fn settings_are_reset() {
     assert!(!out(&output).contains("__anonymize"), "{}", out(&output));
 }
 
-/// A copy of a release's file says what it is, as a table and as a file; files of others keep nothing of their metadata, which may differ.
+/// A copy of a release's file describes itself, as a table and as a file. Files of others keep nothing of their metadata, which may differ.
 #[test]
 fn copies_of_releases_describe_themselves() {
     let here = tempdir().unwrap();
@@ -566,7 +566,7 @@ fn copies_of_releases_describe_themselves() {
     assert!(err(&output).contains("the files of the table are of different releases"), "{}", err(&output));
 }
 
-/// A stream that can be published hardly or not at all is told once, and not among the results.
+/// A hardly published stream is told once, and not among the results.
 #[test]
 fn a_stream_that_is_suppressed_says_so() {
     let here = tempdir().unwrap();
@@ -593,7 +593,7 @@ fn a_stream_that_is_suppressed_says_so() {
     assert!(output.contains("reposition: all rows are suppressed (80 of 80)"), "{output}");
 }
 
-/// Rows that did not fit into memory are in files while a job runs, and go with it.
+/// Spilled rows are in files while a job runs, and go with it.
 #[cfg(unix)]
 #[test]
 fn a_job_that_is_told_to_end_leaves_no_rows_behind() {
@@ -622,7 +622,7 @@ fn a_job_that_is_told_to_end_leaves_no_rows_behind() {
     }
 }
 
-/// Returns the shell, which hears SIGINT also where what started this test does not, as what runs in the background.
+/// Returns the shell hearing SIGINT, also if this test's starter does not. Jobs in the background do not.
 #[cfg(unix)]
 fn hearing() -> Command {
     let shell = program();
@@ -634,7 +634,7 @@ fn hearing() -> Command {
     command
 }
 
-/// Starts a job that runs for minutes if nobody ends it, and returns once it is at work.
+/// Starts a job that runs for minutes, and returns once it is at work.
 #[cfg(unix)]
 fn at_work(here: &Path, sql: &str) -> std::process::Child {
     let job = hearing()
@@ -658,7 +658,7 @@ fn tell(job: &std::process::Child, signal: &str) {
     assert!(told.success());
 }
 
-/// Waits for at most so long, and returns the exit status and how long it took.
+/// Waits for at most so long; returns the exit status and the time.
 #[cfg(unix)]
 fn ended(job: &mut std::process::Child, most: Duration) -> (Option<i32>, Duration) {
     let start = Instant::now();
@@ -701,7 +701,7 @@ fn a_job_ends_when_it_is_told_to_whatever_it_does() {
     assert!(left.values().all(Vec::is_empty), "{:?}", left.keys());
 }
 
-/// A look at many columns takes long, and gives up as soon as it is told to.
+/// A long look at many columns gives up as soon as it is told.
 #[cfg(unix)]
 #[test]
 fn a_profile_that_is_told_to_end_does_not_need_the_grace() {

@@ -94,8 +94,8 @@ async fn which_snapshots_of_a_day_are_published_tells_no_value() {
     run(&context, "SET anonymize.period = ''").await.unwrap();
 }
 
-/// Holds what a reader sees of a publication: how many releases there are, and how many counterfeits the newest one has. Of everybody, how many worlds look like
-/// that, and in how many of them they have cancer.
+/// Holds what a reader sees of a publication: how many releases there are, and how many counterfeits the newest one has. Of everybody, how many worlds
+/// look like that, and in how many of them they have cancer.
 type Beliefs = BTreeMap<(i64, i64), (usize, [usize; 4])>;
 
 /// Four people, two of whom have cancer and two are in remission; cancer can go into remission, and who is there in the second quarter is known. When a value
@@ -185,8 +185,8 @@ async fn columns_that_are_not_named_count() {
     assert!(diseases.contains("flu") && !diseases.contains("cold"), "{diseases}");
 }
 
-/// A job that fails at any of its writes and runs again later, when the value is another one: there is one release of the day, whether it was decided or not, as
-/// if the value had stayed.
+/// A failed job that runs again with another value makes one release of the day. It fails at any of its writes;
+/// whether the release was decided or not, it is as if the value had stayed.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_job_that_runs_again_with_another_value_makes_no_release_more() {
     const DECLARED: &str = "CREATE EXTERNAL TABLE ill (id BIGINT, age INT, disease VARCHAR) STORED AS PUBLICATION LOCATION 'fault://disk/ill/'

@@ -1,4 +1,4 @@
-//! A statement resolves a publication to one release, when it is planned, and the next statement to the newest one again.
+//! A statement resolves a publication to one release, the next to the newest again.
 
 use datafusion::arrow::array::AsArray;
 use datafusion::arrow::datatypes::Int64Type;

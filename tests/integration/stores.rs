@@ -157,7 +157,7 @@ async fn objects(store: &InMemory, prefix: &str) -> Vec<String> {
     listed.into_iter().map(|meta| meta.location.to_string()).collect()
 }
 
-/// The public table in a bucket and the ledger in another, each with its own store.
+/// The public table and the ledger are in two buckets with their own stores.
 #[tokio::test(flavor = "multi_thread")]
 async fn two_tables_in_two_buckets() {
     from_the_root();
@@ -238,7 +238,7 @@ async fn a_store_that_nobody_has_is_named() {
 const PER_INSERT: usize = 60;
 const PER_QUERY: usize = 20;
 
-/// The figures of as many nights as `ANONYMIZE_RELEASES` says, each a process that knows nothing of the one before.
+/// Requests of as many nights as `ANONYMIZE_RELEASES` says do not grow. Each is a process that knows nothing of the one before.
 #[tokio::test(flavor = "multi_thread")]
 async fn requests_do_not_grow_with_releases() {
     let nights = std::env::var("ANONYMIZE_RELEASES").map_or(120, |nights| nights.parse().unwrap());

@@ -94,7 +94,7 @@ pub(super) fn path(name: &str) -> String {
     format!("{}/{name}", env!("CARGO_MANIFEST_DIR"))
 }
 
-/// Returns the path of the real microdata, which is not part of the repository, if it is there. It must be where `ANONYMIZE_MICRODATA` says.
+/// Returns the path of the real microdata, if it is there. It is not part of the repository. It must be where `ANONYMIZE_MICRODATA` says.
 pub(super) fn microdata(name: &str) -> Option<String> {
     let named = std::env::var("ANONYMIZE_MICRODATA").ok();
     let file = format!("{}/{name}", named.clone().unwrap_or_else(|| path("../shared/data")));

@@ -25,7 +25,7 @@ fn taken(told: &Mutex<Vec<String>>) -> Vec<String> {
     std::mem::take(&mut *told.lock().unwrap())
 }
 
-/// Columns of texts, what their notice calls them, and the order in which their values belong.
+/// Columns of texts, their names in notices, and the right order of their values.
 const COLUMNS: [(&str, &str, &[&str]); 8] = [
     ("bands", "bands of numbers as texts", &["0-4", "5-9", "10-14", "15-19", "100+"]),
     ("words", "bands of numbers as texts", &["under 5", "5 to 9", "10 to 14", "15 and over"]),
@@ -79,7 +79,7 @@ async fn it_is_said_once_and_the_cure_works() {
     }
 }
 
-/// A text in a column of numbers of a CSV file makes it one of texts.
+/// A stray text makes a CSV file's column of numbers one of texts.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stray_text_among_numbers_is_said() {
     let here = tempfile::tempdir().unwrap();
@@ -159,7 +159,7 @@ fn the_shell_says_it() {
     );
 }
 
-/// Ordered categories that pandas has written generalize in their order, those that nobody has among them.
+/// Ordered categories of pandas generalize in their order, including those that nobody has.
 #[tokio::test(flavor = "multi_thread")]
 async fn categories_of_pandas_keep_their_order() {
     let (context, told) = listening();

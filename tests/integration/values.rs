@@ -205,7 +205,7 @@ async fn plans() {
     }
 }
 
-/// Publications hide the secrets of inserted rows, of relations that they read, and of their ledger.
+/// Publications hide secrets of inserted rows, of relations, and of their ledger.
 #[cfg(feature = "publication")]
 #[tokio::test(flavor = "multi_thread")]
 async fn publications() {
@@ -271,7 +271,7 @@ async fn publications() {
     assert!(number(&context, "SELECT count(*) FROM releases(good)").await >= 2);
 }
 
-/// Times of the data that are beyond what the calendar can express fail in our own code.
+/// Times beyond the calendar fail in our own code.
 #[tokio::test(flavor = "multi_thread")]
 async fn dates_beyond_the_calendar() {
     let context = session();
@@ -303,7 +303,7 @@ async fn floats(here: &TempDir, context: &SessionContext) -> String {
     file
 }
 
-/// DataFusion takes a column for constant if its smallest and greatest values are equal, but NaN is neither.
+/// NaN is read correctly, though DataFusion takes equal ends for a constant column.
 #[tokio::test(flavor = "multi_thread")]
 async fn nan_is_read_from_parquet_files() {
     let here = tempdir().unwrap();

@@ -204,7 +204,7 @@ impl Case {
     }
 }
 
-/// Returns what stands in the gaps of a pattern, up to the end of the message at the last gap, if nothing follows there.
+/// Returns the texts in the gaps of a pattern. The last one ends with the message, if nothing follows it in the pattern.
 fn taken(message: &str, pattern: &str) -> Option<Vec<String>> {
     let mut pieces = pattern.split("{}");
     let first = pieces.next().expect("a piece");

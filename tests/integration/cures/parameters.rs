@@ -2,7 +2,7 @@
 
 use super::{Here, between};
 
-/// A parameter that is said to do does, also where there are parts, cells and too few values.
+/// A suggested parameter works, also with parts, cells and too few values.
 #[test]
 fn lower_parameters_do() {
     let here = Here::new();

@@ -1,5 +1,5 @@
-//! Finds the texts of refusals in the sources, to see that a case of `tests/cures` runs the cure of each, or that `tests/cures/without.txt`
-//! says why none does.
+//! Finds the texts of refusals in the sources, to compare them with tests. A case of `tests/cures` runs the cure of
+//! each, or `tests/cures/without.txt` says why none does.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
@@ -32,7 +32,7 @@ struct Token {
     line: usize,
 }
 
-/// Every text of a refusal is provoked by a case, whose cures are run, or is in the list of those without, by which nothing old stays.
+/// A case provokes every text of a refusal, or a list has it. Cases run the cures; the list is of those without, and nothing old stays in it.
 #[test]
 fn every_refusal_has_its_cure_tested() {
     let mut texts = BTreeMap::new();
@@ -67,7 +67,7 @@ fn without() -> BTreeSet<String> {
     text.lines().filter(|line| !line.is_empty() && !line.starts_with("# ")).map(str::to_owned).collect()
 }
 
-/// Returns true if what stands between the gaps of a text is in a message in that order.
+/// Returns true if a message has the pieces of a text in order.
 fn fits(message: &str, text: &str) -> bool {
     let mut rest = message;
     text.split("{}").all(|piece| {
@@ -187,7 +187,7 @@ fn refusals(file: &str, tokens: &[Token], definitions: &Definitions<'_>) -> Vec<
     found
 }
 
-/// Returns a text with its gaps, if it has enough words to be one for people.
+/// Returns a text with its gaps, if it has enough words for people.
 fn of_words(token: &Token) -> Option<(usize, String)> {
     let mut text = String::new();
     let mut rest = token.text.replace("{{", "\u{1}").replace("}}", "\u{2}");
@@ -238,7 +238,7 @@ fn definitions(sources: &[(String, Vec<Token>)]) -> Definitions<'_> {
 }
 
 impl Definition<'_> {
-    /// Returns the texts in it, as far as a refusal in a file can mean it: constants are for all, variables and functions for their file.
+    /// Returns the texts that a refusal in a file can mean. Constants are for all, variables and functions for their file.
     fn texts(&self, file: &str) -> Vec<(usize, String)> {
         let (tokens, kind) = (self.tokens, self.tokens[self.at - 1].text.as_str());
         let for_all = kind == "const" || (kind == "fn" && ADVISING.contains(&tokens[self.at].text.as_str()));

@@ -1,4 +1,4 @@
-//! Measurements of the page by a browser (Chromium without a window), and looks at its screenshot.
+//! Measurements of the page by a browser, and looks at its screenshot. It is Chromium without a window.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -130,7 +130,7 @@ fn legible(page: &Value, smallest: f64, narrowest: f64) {
     charts_are_legible(page, smallest, narrowest, names);
 }
 
-/// `names` are those of a chart's series, as far as they are known otherwise.
+/// Checks the charts; `names` are those of a chart's series, as far as they are known otherwise.
 fn charts_are_legible(page: &Value, smallest: f64, narrowest: f64, names: impl Fn(&str) -> Vec<String>) {
     let width = page["width"].as_f64().unwrap();
     assert!(page["scroll"].as_f64().unwrap() <= width, "the page is wider than the window");
