@@ -134,7 +134,7 @@ struct Series {
 }
 
 impl Series {
-    /// Lets a twentieth leave, and as many come while there are any, a tenth of them not for the first time.
+    /// Lets a twentieth leave, and as many come, a tenth of them again. There must be as many left.
     fn advance(&mut self) {
         let change = self.present.len() / 20;
         self.present.shuffle(&mut self.rng);
@@ -201,7 +201,7 @@ const BY_VALUE: &str = "WITH rows AS (
 truth AS (SELECT value, count(*) AS people FROM snapshot GROUP BY value)
 SELECT median(abs(coalesce(estimates.people, 0.0) - truth.people) / truth.people) FROM truth LEFT JOIN estimates ON truth.value = estimates.value";
 
-/// Measures by how much the share of each value is greater in all rows than in the first release. A value that is not there counts as if it were once.
+/// Measures the growth of each value's share from the first release to all rows. A value that is not there counts as if it were once.
 fn gains(all: &str, first: &str, column: &str) -> String {
     format!(
         "SELECT a.value AS value, a.n::DOUBLE / coalesce(b.n, 1) AS gain
@@ -345,7 +345,7 @@ fn by_kind(rows: &[RecordBatch]) -> Vec<(String, f64)> {
     rows.iter().flat_map(of_batch).collect()
 }
 
-/// Computes the mean relative error of the counts of the most frequent kinds, in windows of so many days.
+/// Computes the mean relative error of counts of frequent kinds, in windows of days.
 fn error(counts: &HashMap<(i64, String), [f64; 2]>, days: i64) -> f64 {
     let mut totals: HashMap<&str, f64> = HashMap::new();
     counts.iter().for_each(|((_, kind), [_, truth])| *totals.entry(kind).or_default() += truth);

@@ -94,7 +94,7 @@ impl Classes {
     }
 }
 
-/// Identifier -> values of the most recent group, for m-Distinct in the order of labels, and the own place among them.
+/// Identifier -> values of the most recent group, and the own place in them. For m-Distinct, values are in the order of labels.
 type Known = BTreeMap<i64, (Arc<[i32]>, usize)>;
 
 fn encode(

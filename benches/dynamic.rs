@@ -3,9 +3,10 @@
 //!
 //! Publications of ten releases. At each a twentieth of the people leaves and as many come, of whom a tenth has been there before. Working adults of the
 //! American Community Survey with occupations (529) and classes of workers, if they are there, and a made-up hospital of the census generator with 24
-//! diagnoses and three wards. Where values change, they are pairs, and of each person it becomes the other one with 5 % until the next release. Where columns
-//! change, each release has two of the four quasi-identifiers. Printed: counterfeits in percent of the people at releases 2, 5 and 10; of the last release, the mean share of an
-//! attribute's values that a range covers and the median relative error of 1,000 random counts; and seconds for all ten INSERTs.
+//! diagnoses and three wards. Where values change, they are pairs, and of each person it becomes the other one with 5 % until the next release. Where
+//! columns change, each release has two of the four quasi-identifiers. Printed: counterfeits in percent of the people at releases 2, 5 and 10; of the last
+//! release, the mean share of an attribute's values that a range covers and the median relative error of 1,000 random counts; and seconds for all ten
+//! INSERTs.
 
 use std::sync::Arc;
 use std::time::Instant;

@@ -344,7 +344,7 @@ impl Boxes {
         boxes
     }
 
-    /// Computes the disclosure for each probability of matching, over every twentieth person and all subsets of quasi-identifiers.
+    /// Computes the disclosure for each probability of matching. It is over every twentieth person and all subsets of quasi-identifiers.
     fn disclosure(&self, people: &People) -> Vec<(f64, f64)> {
         let mut by_size = [[0.0; 2]; 8];
         let chosen: Vec<usize> = (0..people.quasi.len()).step_by(20).collect();

@@ -187,7 +187,7 @@ fn errors(records: &[Record]) -> Vec<f64> {
     RANGES.iter().map(error).collect()
 }
 
-/// Days of a district, and snapshots that are held back, that the publisher who knows the future is compared in.
+/// Days and waiting snapshots in a district for the comparison with a foreseeing publisher.
 const FORESEEN: i64 = 28;
 const HELD_BACK: i64 = 7;
 /// Nodes of the search.
@@ -234,8 +234,8 @@ async fn foresight(context: &SessionContext) {
     }
 }
 
-/// Returns the least cost of a stream that is known beforehand (days, kinds and numbers of records), as far as it is found, and what it is at least.
-/// Written without a look at the method: a variable for each kind, day and day of publication.
+/// Returns the least cost of a known stream as far as found, and its bound. A stream has days, kinds and numbers of
+/// records. Written without a look at the method: a variable for each kind, day and day of publication.
 fn foreseen(counts: &[Vec<i64>], l: usize) -> (f64, f64) {
     let mut problem = Problem::new(OptimizationDirection::Minimize);
     let mut places: BTreeMap<(i64, i64), Vec<Variable>> = BTreeMap::new();

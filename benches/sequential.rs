@@ -1,5 +1,5 @@
-//! Sequential releases against one release that is projected, as in the paper (Shmueli and Tassa 2015, Section 6):
-//! `cargo bench --bench sequential`.
+//! Sequential releases against one projected release (Shmueli and Tassa 2015, Section 6): `cargo bench --bench
+//! sequential`.
 //!
 //! Prints the loss (LM) of ten releases over the paper's subsets of columns, made one by one with `sequential_release` and projected from
 //! `non_sequential`, and the time of each; loss and time over `l`, `p` and the number of rows; ten releases of people who become
@@ -180,7 +180,7 @@ impl Experiment {
         (seconds, loss)
     }
 
-    /// Measures the loss of a release of m-invariance, whichever it is of a series in which nobody leaves.
+    /// Measures the loss of a release of m-invariance in a series that nobody leaves.
     async fn invariant(&self, context: &SessionContext, columns: &[&str], m: usize) -> f64 {
         let arguments = self.arguments(columns, 2);
         let sql = format!("CREATE TABLE release AS SELECT * FROM m_invariant({}, {m}, {arguments})", self.table);
@@ -273,8 +273,8 @@ impl Experiment {
     }
 }
 
-/// Measures twenty releases of 100,000 people of the ACS, of whom a twentieth leaves before each further one, and as many come:
-/// publications of `sequential` with l = 5 and of `m_invariant` with m = 5. Counterfeits in percent of the people who are there.
+/// Measures twenty releases of 100,000 people of the ACS, with people who leave. A twentieth leaves before each further one, and as many
+/// come: publications of `sequential` with l = 5 and of `m_invariant` with m = 5. Counterfeits in percent of the people who are there.
 async fn leaving(context: &SessionContext, directory: &str) {
     if !std::path::Path::new(&format!("{directory}/acs_income.parquet")).exists() {
         return;

@@ -71,7 +71,7 @@ impl Files {
         Self { rows, directory: tempfile::tempdir().unwrap() }
     }
 
-    /// Measures a query, once the files that it names are there, after it was run on `few` rows.
+    /// Measures a query on existing files, after a run on `few` rows.
     fn measured(&self, few: &Self, query: &str) -> Measured {
         let queries = [few, self].map(|files| {
             files.prepare(query);
@@ -80,7 +80,7 @@ impl Files {
         Measured::of((0..3).map(|_| in_child(&queries)).collect())
     }
 
-    /// Writes the files that a query names, and those that they are made of, each in a process of its own.
+    /// Writes the files of a query, and their sources, each in its own process.
     fn prepare(&self, query: &str) {
         let named = FILES.iter().filter(|(name, _)| query.contains(&format!("'{name}'")));
         for (name, rows) in named.filter(|(name, _)| !Path::new(&self.path(name)).exists()) {

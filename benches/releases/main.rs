@@ -1,5 +1,5 @@
-//! Releases of every method from Parquet to Parquet, against DataFusion sorting and writing the same table, as a table in Markdown:
-//! `cargo bench --bench releases`.
+//! Releases of every method from Parquet to Parquet, against DataFusion's sort and write. The output is a table in
+//! Markdown: `cargo bench --bench releases`.
 //!
 //! From 100,000 to 10,000,000 rows; sequential releases to 1,000,000, as they take longest. Numbers are sizes in place of these, and any other
 //! words choose methods whose names contain one of them: `-- 1000000 muco second`. [`methods`] lists them. `non_sequential`, the

@@ -22,7 +22,7 @@ pub(crate) struct Measured {
 }
 
 impl Measured {
-    /// Returns the time and the phases of the fastest one, and the middle one of the peaks: now and then what was freed is not given back in time.
+    /// Returns the time and phases of the fastest one, and the middle peak. Now and then freed memory is not given back in time.
     pub(crate) fn of(mut all: Vec<Self>) -> Self {
         all.sort_by(|one, other| one.memory.total_cmp(&other.memory));
         let memory = all[all.len() / 2].memory;
@@ -30,7 +30,7 @@ impl Measured {
     }
 }
 
-/// Runs queries in another process, whose allocator keeps what is freed as long as the shell's does.
+/// Runs queries in another process with the allocator of the shell, which keeps memory.
 pub(crate) fn in_child(queries: &[String]) -> Measured {
     run_child("50", queries)
 }
