@@ -149,7 +149,7 @@ impl Session {
     }
 }
 
-/// Adds the prefix to a key, unless it is an option of stores, which have their own.
+/// Adds the prefix to a key, unless it is of stores, which have theirs.
 fn prefixed(key: String) -> String {
     if key.contains('.') { key } else { format!("anonymize.{key}") }
 }

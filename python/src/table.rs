@@ -90,7 +90,7 @@ impl Table {
         self.schema.fields().iter().map(|field| field.name().clone()).collect()
     }
 
-    /// Returns the name and type of each column, and the names of its fields if it is a struct.
+    /// Returns the name and type of each column, and the fields of structs.
     fn columns(&self) -> Vec<(String, String, Vec<String>)> {
         let fields = |data_type: &DataType| match data_type {
             DataType::Struct(fields) => fields.iter().map(|field| field.name().clone()).collect(),

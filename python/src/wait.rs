@@ -157,7 +157,7 @@ pub(crate) fn wait<T: Send + 'static>(
     end
 }
 
-/// Waits for work on a thread of its own, if it blocks and cannot be cancelled: it is left behind.
+/// Waits for uncancellable work on a thread of its own, and leaves it behind.
 pub(crate) fn wait_blocking<T: Send + 'static>(
     py: Python<'_>,
     work: impl FnOnce() -> Result<T> + Send + 'static,
