@@ -353,7 +353,7 @@ fn find<'a>(signature: &FunctionSignature<'a>, style: Style, argument: &str) -> 
                     argument argument,
                     "its releases cannot be made in cells: {why}; leave {argument} out"
                 ),
-                false => refusal!(function, argument argument, "{noun} {argument} is gone: {why}; leave it out"),
+                false => refusal!(function, argument argument, "it takes no {noun} {argument}: {why}; leave it out"),
             };
         }
         let known: Vec<_> = names.clone().collect();

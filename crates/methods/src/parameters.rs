@@ -61,8 +61,8 @@ impl Kind {
 }
 
 /// Says why methods whose people are in several releases keep no columns as they are.
-pub(crate) const KEPT_IS_GONE: &str = "values that are kept show which rows of several releases are one person's, and which rows may be counterfeits; \
-                                       mondrian, anatomy and muco take it, whose people are in one release each";
+pub(crate) const KEPT_IS_GONE: &str =
+    "kept values link one person's rows of several releases, and tell counterfeits; mondrian, anatomy and muco take it";
 
 /// Says where roles come from that a call does not give.
 const DECLARED: &str = "the session's, or the columns' metadata";

@@ -199,7 +199,7 @@ impl Options {
                     false => refusal!(
                         "publication",
                         argument option,
-                        "option {option} of {name} is gone: {why}; leave it out"
+                        "{name} takes no option {option}: {why}; leave it out"
                     ),
                 });
             }
