@@ -164,7 +164,7 @@ impl ScalarUDFImpl for Raked {
         Ok(DataType::List(self.item()))
     }
 
-    /// Lists are one for all rows.
+    /// Returns true, because lists are one for all rows.
     fn short_circuits(&self) -> bool {
         true
     }

@@ -182,7 +182,7 @@ impl ScalarUDFImpl for ShareOf {
         Ok(ExprSimplifyResult::Simplified(Self::function(Arc::clone(&self.axis), factor, self.known).call(args)))
     }
 
-    /// Lists are one for all rows.
+    /// Returns true, because lists are one for all rows.
     fn short_circuits(&self) -> bool {
         true
     }
@@ -245,7 +245,7 @@ impl ScalarUDFImpl for ValuesOf {
         Ok(DataType::List(self.item()))
     }
 
-    /// Lists are one for all rows.
+    /// Returns true, because lists are one for all rows.
     fn short_circuits(&self) -> bool {
         true
     }

@@ -64,7 +64,7 @@ impl ScalarUDFImpl for WeightOf {
         Ok(Arc::new(Field::new(self.name(), DataType::Float64, false)))
     }
 
-    /// Lists are one for all rows.
+    /// Returns true, because lists are one for all rows.
     fn short_circuits(&self) -> bool {
         true
     }
