@@ -41,7 +41,7 @@ pub enum Promise {
 pub enum Lineage {
     /// m-invariance: everybody has one signature for ever.
     Invariant,
-    /// The same, and everybody new later has one of the first signatures. Alternatively they have one with a value that it has not.
+    /// The same, and later people have signatures of the first release. Other signatures have a value that the first release has not.
     Drawn,
     /// m-Distinct: everybody has one label for ever, people of a group have different ones, and the value at every label of a
     /// group is one that the value at that label can have become, of the group that each of its people was in most recently.
