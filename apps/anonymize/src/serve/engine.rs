@@ -83,7 +83,7 @@ pub(super) fn statements(parser: &PostgresCompatibilityParser, sql: &str) -> Res
     statements.into_iter().map(allowed).collect()
 }
 
-/// Returns true if a text may be a program's question to PostgreSQL's catalog, or has no subquery. Other statements with subqueries
+/// Returns true if a text may ask PostgreSQL's catalog, or has no subquery. Other statements with subqueries
 /// are read as they are: the rewriting for programs puts NULL in the place of a subquery of a SELECT list that names a column of another table.
 fn asks_catalog(sql: &str) -> bool {
     const CATALOG: [&str; 5] = ["pg_", "information_schema", "regclass", "regtype", "regproc"];
