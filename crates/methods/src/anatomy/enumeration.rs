@@ -1,5 +1,5 @@
-//! What a reader knows who has the release, everybody's quasi-identifiers (which are published), how often each value occurs, and this code: all
-//! draws are enumerated, for every way to give out the values, with exact weights.
+//! Enumeration of all draws for every way to give out the values, with exact weights. The reader has the release,
+//! everybody's quasi-identifiers (which are published), how often each value occurs, and this code.
 
 use std::collections::BTreeMap;
 
@@ -9,10 +9,10 @@ use crate::choices::{Every, Share, orders};
 use crate::microdata::of_width;
 use crate::sample::Table;
 
-/// Who is in a group, and the values of the group.
+/// Members of a group, and its values.
 type Group = (Vec<u32>, Vec<u32>);
 
-/// Everybody has each value of their group with the same probability, also if the value of somebody in another group is known.
+/// Checks that everybody has each value of their group with the same probability. It holds also if the value of somebody in another group is known.
 fn assert_exact(values: &[i32], l: usize) {
     let mut worlds: BTreeMap<Vec<Group>, Vec<(Vec<i32>, Share)>> = BTreeMap::new();
     for world in orders(values) {

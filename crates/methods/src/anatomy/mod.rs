@@ -44,12 +44,12 @@ pub struct Anatomy {
 }
 
 impl Anatomy {
-    /// The method with groups of at least `l` different values.
+    /// Returns the method with groups of at least `l` different values.
     pub fn new(l: usize) -> Self {
         Self { l }
     }
 
-    /// Groups of rows with different values; `rows` lists the rows of each value that occurs.
+    /// Returns the groups of rows with different values; `rows` lists the rows of each value that occurs.
     fn group(&self, microdata: &Microdata, rows: &mut [&mut [u32]], lots: &mut impl Lots) -> Result<Groups> {
         let mut groups = Groups { starts: vec![0], ..Groups::default() };
         groups.members.reserve_exact(microdata.rows);
@@ -142,7 +142,7 @@ impl Method for Anatomy {
         Some(Promises::of_groups(vec![Promise::Frequency { l: self.l }]))
     }
 
-    /// A publication does not look for people who are in two parts; by identifiers, they meet.
+    /// Cuts cells by identifiers, in which people who are in two parts meet. A publication does not look for them.
     fn cells(&self, columns: CellColumns) -> Result<CellsBy, &'static str> {
         match columns.within {
             Some(within) if !columns.remembered || columns.identifier.is_none() => Ok(within),
@@ -150,8 +150,8 @@ impl Method for Anatomy {
         }
     }
 
-    /// For each row a place in the list of its value, a member, and, as nearly every row may have a value of its own, a count and its
-    /// place among the counts.
+    /// Adds up each row's place in its value's list, member, and count. The count has a place among the counts,
+    /// and nearly every row may have a value of its own.
     fn working_bytes(&self, rows: usize, _quasi: usize) -> usize {
         rows * 96
     }
