@@ -1,4 +1,4 @@
-//! A reader who knows everybody's quasi-identifiers, who is present when, how often each value occurs, and this code.
+//! Attack by a reader with everybody's quasi-identifiers, presence, counts of values, and this code.
 //!
 //! The releases of a tiny table are made over and over for every *world* the reader thinks possible (every way to give out
 //! the values), and worlds are weighed by how often they lead to what was published. Nobody's value may come out likelier
@@ -19,7 +19,7 @@ use crate::{Method, Monitor};
 
 /// Sensitive values of all people.
 type World = Vec<&'static str>;
-/// What the world sees of a release: ends, values and counterfeits of its groups, which come in no order.
+/// View of a release by the world: ends, values and counterfeits of groups, in no order.
 type Seen = Vec<(i32, i32, BTreeSet<String>, usize)>;
 
 fn publish(world: &World, present: &[usize], known: &mut Known, params: &MInvariance, seed: u64) -> Seen {

@@ -10,7 +10,7 @@ use crate::of_group::OfGroup;
 use crate::release::{COUNTERFEIT, Groups, Intervals};
 use crate::state::Signatures;
 
-/// What is checked against.
+/// Promise to check against.
 pub(super) struct Promise<'a> {
     pub microdata: &'a Microdata,
     pub known: &'a Signatures,
@@ -26,7 +26,7 @@ impl Promise<'_> {
         })
     }
 
-    /// What is wrong with a group, if anything.
+    /// Returns the fault of a group, if it has one.
     fn broken_by(&self, of_group: &OfGroup<'_>, known: &Known<'_>) -> Option<&'static str> {
         let &OfGroup { members, published: signature, intervals, .. } = of_group;
         if signature.len() < self.m || !signature.windows(2).all(|pair| pair[0] < pair[1]) {

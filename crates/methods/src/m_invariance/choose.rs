@@ -9,7 +9,7 @@ use crate::assignment::Step;
 use crate::deal::deal;
 use crate::lots::Lots;
 
-/// Puts all new rows, and as many counterfeits of each value as `padding` says, into buckets.
+/// Puts all new rows, and counterfeits by `padding`, into buckets. `padding` has their number for each value.
 pub(super) fn assign(division: &mut Division, steps: &[Step], padding: &[usize], lots: &mut impl Lots) {
     if padding.iter().any(|&count| count > 0) {
         // Padding leaves no slack: the most frequent value is in every step, and all its rows are real. A bucket of such
@@ -41,8 +41,8 @@ mod tests {
     use super::super::tests::{encode, in_a_row};
     use super::*;
 
-    /// Whether a row is in the first bucket depends neither on where it lies nor on where others of its value do: over many
-    /// draws, every row is there equally often, and every pair of neighbours as often together as any other pair.
+    /// The draw of the first bucket does not look at positions. Over many draws, every row is there equally often, and
+    /// every pair of neighbours as often together as any other pair.
     #[test]
     fn the_draw_does_not_look_at_positions() {
         const DRAWS: u64 = 4000;

@@ -31,7 +31,7 @@ const PART: usize = 1 << 14;
 /// Numbers of a table in place of a search.
 const TABLED: usize = 1 << 20;
 
-/// Rows of a part, each of which has a number for each of some things: many more than there are of these.
+/// Returns the number of rows of a part, if each has numbers for some things. They are many more than the things.
 fn rows_of_a_part(rows: usize, things: usize) -> usize {
     rows.div_ceil(4 * rayon::current_num_threads()).max(8 * things).max(PART)
 }
@@ -64,7 +64,7 @@ impl<'a> SideBySide<'a> {
         Self { signatures, starts, table, values }
     }
 
-    /// The list of a signature and a value, if it has that.
+    /// Returns the list of a signature and a value, if it has that.
     #[inline]
     fn of(&self, signature: u32, value: u32) -> Option<usize> {
         if self.table.is_empty() {
@@ -75,7 +75,7 @@ impl<'a> SideBySide<'a> {
         (list != NOWHERE).then_some(list as usize)
     }
 
-    /// The same of a row's bucket and value.
+    /// Returns the same of a row's bucket and value.
     #[inline]
     fn of_row(&self, bucket: u32, value: u32) -> usize {
         self.of(bucket, value).unwrap_or_else(|| unreachable!("rows are in buckets of their value"))
@@ -91,7 +91,7 @@ fn refuse_changed(people: usize) -> Error {
     ))
 }
 
-/// Which bucket each row is in, and which rows are new.
+/// Division of rows into buckets, with the new rows.
 #[derive(Debug)]
 pub(super) struct Division {
     pub buckets: Vec<Bucket>,
@@ -159,7 +159,7 @@ impl Division {
         Ok(division)
     }
 
-    /// The bucket of a signature, made if it is not there.
+    /// Returns the bucket of a signature, made if it is not there.
     pub(super) fn bucket(&mut self, signature: &[u32]) -> u32 {
         if let Some(&number) = self.numbers.get(signature) {
             return number;
@@ -178,18 +178,18 @@ impl Division {
         buckets.into_iter().map(|bucket| &*bucket.signature).collect()
     }
 
-    /// From now on, buckets are made anew even if there is one of the signature.
+    /// Closes old buckets: from now on, buckets are made anew for their signatures.
     pub(super) fn close_old_buckets(&mut self) {
         self.numbers.clear();
     }
 
-    /// The lists of buckets, one per value of the signature.
+    /// Returns the lists of buckets, one per value of the signature.
     fn side_by_side(&self, microdata: &Microdata) -> Result<SideBySide<'_>> {
         let signatures = self.buckets.iter().map(|bucket| &*bucket.signature);
         Ok(SideBySide::new(signatures, microdata.sensitive()?.domain.len()))
     }
 
-    /// The rows of all buckets, one list per bucket and value.
+    /// Returns the rows of all buckets, one list per bucket and value.
     pub(super) fn lists(&self, microdata: &Microdata) -> Result<Lists> {
         let lists = self.side_by_side(microdata)?;
         let list_of = |row: u32| match self.bucket_of[row as usize] {
@@ -237,22 +237,22 @@ impl Division {
         Ok(())
     }
 
-    /// How many rows of each value all old buckets together lack.
+    /// Counts the rows of each value that all old buckets together lack.
     pub(super) fn needs(&self) -> Vec<usize> {
         self.lacking.iter().map(|lacking| lacking.iter().map(|&(_, rows)| rows).sum()).collect()
     }
 
-    /// How many places in buckets are without a row.
+    /// Counts the places in buckets without a row.
     pub(super) fn need(&self) -> usize {
         self.need
     }
 
-    /// How many places in old buckets stay without a row.
+    /// Counts the places in old buckets that stay without a row.
     pub(super) fn needs_left(&self, moves: &Moves) -> usize {
         self.need - moves.moved.iter().sum::<usize>()
     }
 
-    /// How many new rows of each value there are.
+    /// Counts the new rows of each value.
     pub(super) fn new_values(&self) -> Vec<usize> {
         self.new.iter().map(Vec::len).collect()
     }
@@ -273,7 +273,7 @@ impl Division {
         }
     }
 
-    /// Rows of each value that remain to be assigned, padding included. Call after [`balance`](Self::balance).
+    /// Returns the rows of each value that remain to be assigned, padding included. Call after [`balance`](Self::balance).
     pub(super) fn new_counts(&self, moves: &Moves) -> Vec<usize> {
         self.new.iter().zip(&moves.padding).map(|(rows, padding)| rows.len() + padding).collect()
     }

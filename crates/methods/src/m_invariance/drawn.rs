@@ -16,7 +16,7 @@ fn drawn(m: usize) -> MInvariance {
     MInvariance::new(m).with_assignment(Assignment::Drawn)
 }
 
-/// A release beside those of people of whom some came with the first one.
+/// Returns a release beside those of people of whom some came with the first one.
 pub(super) fn publish(
     rows: &[Row],
     known: &Known,
@@ -85,7 +85,7 @@ fn row(id: i64, value: &str) -> Row {
     (id, vec![Some(id as i32)], value.to_owned())
 }
 
-/// What is not a first release of this mode, or has values that it cannot have.
+/// Values that the first release does not know are refused, and releases of other modes.
 #[test]
 fn what_the_first_release_does_not_know_is_refused() {
     let set = |values: &str| values.chars().map(String::from).collect::<BTreeSet<_>>();
@@ -131,7 +131,7 @@ fn reference(first: &[u8], domain: &[u8], m: usize) -> Vec<(u8, u128)> {
     counts.into_iter().collect()
 }
 
-/// Any history whose later people have values by the law of the first ones.
+/// Draws any history whose later people have values by the law of the first.
 fn any_history(releases: usize, within: bool, rng: &mut ChaCha20Rng) -> History {
     loop {
         let m = if rng.random_bool(0.8) { 2 } else { 3 };
@@ -194,7 +194,7 @@ fn drawn_releases_within_parts_are_exact_together() {
     assert!(assert_exact(&histories(2, true, 20)) > 50);
 }
 
-/// So many people after a first release of others who have left.
+/// Makes so many people after a first release of others who have left.
 fn newcomers(first: &[u8], people: usize, law: Vec<(u8, u128)>) -> History {
     let (before, all) = (first.len(), first.len() + people);
     let places = (0..2).map(|_| (0..all).map(|person| vec![person as i32]).collect()).collect();
@@ -202,8 +202,8 @@ fn newcomers(first: &[u8], people: usize, law: Vec<(u8, u128)>) -> History {
     History { present, places, law, ..History::of(drawn(2), vec![first.to_vec(), vec![b'?'; people]]) }
 }
 
-/// A reader by whose law a is twice as likely as b, where the first release has one of each: odds of one newcomer are those of the law.
-/// Those of three, of whom nobody is beside another, are multiplied: they have the same value, and who knows one knows all.
+/// Another law than the first release's changes the odds. By it a is twice as likely as b, where the first release has one of each: odds of one newcomer are
+/// those of the law. Those of three, of whom nobody is beside another, are multiplied: they have the same value, and who knows one knows all.
 #[test]
 fn another_law_changes_the_odds() {
     let law = vec![(b'a', 2), (b'b', 1)];

@@ -1,5 +1,5 @@
-//! What a reader knows who knows this code, everybody's quasi-identifiers, who is present when, which group holds whom, and how often each
-//! value occurs among the people who came with each release: all draws are enumerated, for every way to give out the values, with exact weights.
+//! Enumeration of all draws for every way to give out the values, with exact weights. The reader knows this code, everybody's
+//! quasi-identifiers, who is present when, which group holds whom, and how often each value occurs among the people who came with each release.
 //!
 //! The draws are those of the method itself ([`MInvariance::draw`]), asked for one by one. A reader who takes the values of those
 //! who came for independent of each other is a mixture of such readers, and so are readers who see less.
@@ -21,7 +21,7 @@ pub(super) struct History {
     pub(super) method: MInvariance,
     /// Values of those who come with each release. People are numbered as they come.
     pub(super) cohorts: Vec<Vec<u8>>,
-    /// Who is present, release by release.
+    /// People who are present, release by release.
     pub(super) present: Vec<Vec<usize>>,
     /// Quasi-identifiers of everybody, release by release.
     pub(super) places: Vec<Vec<Vec<i32>>>,
@@ -29,12 +29,12 @@ pub(super) struct History {
     pub(super) parts: Option<Vec<Vec<i32>>>,
     /// The secret that decides where counterfeits stand, if the reader knows it.
     pub(super) secret: Option<u64>,
-    /// Law by which the values of those who come after the first release are drawn, as numbers of people; empty if readers know
-    /// instead how often each occurs. Then it only counts how many come.
+    /// Law of the values of later people, as numbers; empty if their counts are known. Then it only counts how many
+    /// come.
     pub(super) law: Vec<(u8, u128)>,
     /// Values that are declared.
     pub(super) domain: Vec<u8>,
-    /// Whether only batches that are not eligible draw their signatures.
+    /// True if only batches that are not eligible draw their signatures.
     pub(super) fallback: bool,
 }
 
@@ -58,22 +58,22 @@ type Group = (Vec<usize>, Vec<u8>);
 /// The groups of a release.
 type Seen = Vec<Group>;
 
-/// What a reader can infer.
+/// Inferences of a reader.
 pub(super) struct Inferred {
     /// Histories that were published, over all worlds.
     pub(super) outcomes: usize,
-    /// Those with a counterfeit.
+    /// Groups with a counterfeit.
     pub(super) counterfeits: usize,
-    /// How many times likelier somebody's value is than 1 of the signature's values, at most.
+    /// Greatest ratio of a value's probability to 1 of the signature's values.
     pub(super) most: Share,
-    /// Whether nothing at all is likelier or less likely than that.
+    /// True if nothing at all is likelier or less likely than that.
     pub(super) exact: bool,
     /// The probability of somebody's value who was present and is in no group, at most.
     left_out: Share,
 }
 
 impl History {
-    /// Of these people, of whom nothing is said yet.
+    /// Begins with these people, of whom nothing is said yet.
     pub(super) fn of(method: MInvariance, cohorts: Vec<Vec<u8>>) -> Self {
         Self {
             method,
@@ -88,7 +88,7 @@ impl History {
         }
     }
 
-    /// What is published at a release in this world, beside what the earlier ones made known; `None` if it is refused.
+    /// Publishes a release in this world, given the earlier ones; `None` if it is refused.
     fn release(&self, world: &World, number: usize, known: &BTreeMap<usize, Vec<u8>>) -> BTreeMap<Option<Seen>, Share> {
         let present = &self.present[number];
         let name = |value: u8| char::from(value).to_string();
@@ -145,7 +145,7 @@ impl History {
         })
     }
 
-    /// What the values of those who come with a release can be to the reader.
+    /// Returns the values of a release's new people that are possible to the reader.
     fn values(&self, number: usize) -> Vec<(Vec<u8>, Share)> {
         let cohort = &self.cohorts[number];
         if self.law.is_empty() || number == 0 {
@@ -223,7 +223,7 @@ impl History {
     }
 }
 
-/// Everybody's signature.
+/// Returns everybody's signature.
 fn signatures(history: &[Seen]) -> BTreeMap<usize, Vec<u8>> {
     let groups = history.iter().flatten();
     groups.flat_map(|(people, signature)| people.iter().map(|&person| (person, signature.clone()))).collect()
@@ -233,7 +233,7 @@ pub(super) fn is_eligible(values: &[u8], m: usize) -> bool {
     values.iter().all(|value| values.iter().filter(|other| *other == value).count() * m <= values.len())
 }
 
-/// Any history: people leave, return, move, and get older.
+/// Draws any history: people leave, return, move, and get older.
 fn any(balance: Balance, releases: usize, within: bool, rng: &mut ChaCha20Rng) -> History {
     loop {
         let m = if rng.random_bool(0.7) { 2 } else { 3 };
@@ -265,7 +265,7 @@ fn any(balance: Balance, releases: usize, within: bool, rng: &mut ChaCha20Rng) -
     }
 }
 
-/// So many histories, and what is inferred from each of them that is published at all.
+/// Draws so many histories, and infers from each that is published at all.
 fn histories(balance: Balance, releases: usize, within: bool, wanted: usize) -> Vec<(History, Inferred)> {
     let mut rng = ChaCha20Rng::seed_from_u64(releases as u64);
     let mut found = Vec::new();
@@ -279,7 +279,7 @@ fn histories(balance: Balance, releases: usize, within: bool, wanted: usize) -> 
     found
 }
 
-/// Nobody's value is likelier, or less likely, than any other of the signature; with counterfeits in so many of the histories.
+/// Checks that all values of a signature are equally likely for everybody. There are counterfeits in so many of the histories.
 pub(super) fn assert_exact(found: &[(History, Inferred)]) -> usize {
     for (history, inferred) in found {
         assert!(inferred.exact, "{:?} times likelier: {history:?}", inferred.most);
@@ -313,8 +313,8 @@ fn blind_releases_within_parts_are_exact_together() {
     assert!(assert_exact(&histories(Balance::Blind, 2, true, 60)) > 40);
 }
 
-/// Where counterfeits stand is decided list by list, and lists stand in the order of the values. So it must be decided by lot: to a reader
-/// who has the secret number, groups with counterfeits tell of values, also under blind balancing.
+/// A known secret tells: lists stand in the order of the values. Where counterfeits stand is decided list by list. So it must be
+/// decided by lot: to a reader who has the secret number, groups with counterfeits tell of values, also under blind balancing.
 #[test]
 fn a_known_secret_tells() {
     let mut rng = ChaCha20Rng::seed_from_u64(2);
@@ -325,7 +325,7 @@ fn a_known_secret_tells() {
     assert!(told.is_some());
 }
 
-/// Two people; one leaves, and three come, none of them with the value a.
+/// Returns two people; one leaves, and three come, none of them with the value a.
 fn a_gap(balance: Balance) -> History {
     let places = (0..2).map(|_| (0..5).map(|person| vec![person]).collect()).collect();
     let method = MInvariance::new(2).with_balance(balance);
@@ -333,7 +333,7 @@ fn a_gap(balance: Balance) -> History {
     History { present: vec![vec![0, 1], vec![0, 2, 3, 4]], places, ..History::of(method, cohorts) }
 }
 
-/// A counterfeit beside somebody, although somebody came who could have filled the gap if it were b: so it is a, and theirs is b.
+/// A counterfeit beside a gap that somebody could have filled makes certain. Somebody came who could have filled it if it were b: so it is a, and theirs is b.
 #[test]
 fn minimal_balancing_makes_certain() {
     let leaks = alone(|| a_gap(Balance::Minimal).infer());

@@ -76,9 +76,9 @@ const DRAWN_IN_CELLS: &str = "a release with assignment => 'drawn' cannot be mad
 pub struct MInvariance {
     /// Least number of sensitive values in a group, at least 2.
     pub m: usize,
-    /// How returning rows' buckets are balanced.
+    /// Balance of returning rows' buckets.
     pub balance: Balance,
-    /// What to do with new rows that are not m-eligible.
+    /// Sets the treatment of new rows that are not m-eligible.
     pub on_ineligible: OnIneligible,
     /// Under which signatures new rows go. All releases of the same people must have the same mode.
     #[serde(default, skip_serializing_if = "Assignment::is_eligible")]
@@ -87,15 +87,15 @@ pub struct MInvariance {
 
 impl MInvariance {
     setters! {
-        /// How buckets of returning rows are balanced.
+        /// Sets the balance of returning rows' buckets.
         with_balance(balance: Balance);
-        /// What to do with new rows that are not m-eligible.
+        /// Sets the treatment of new rows that are not m-eligible.
         with_on_ineligible(on_ineligible: OnIneligible);
         /// Under which signatures new rows go.
         with_assignment(assignment: Assignment);
     }
 
-    /// The method with its defaults.
+    /// Returns the method with its defaults.
     pub fn new(m: usize) -> Self {
         Self {
             m,
@@ -109,12 +109,12 @@ impl MInvariance {
         members.saturating_mul(16 + 8 * quasi / self.m.max(1))
     }
 
-    /// Rows are put in the order in which they leave where they were split; counterfeits were not.
+    /// Returns the bytes of counterfeits in order: they were not ordered with the rows. Rows are put in the order in which they leave where they were split.
     fn counterfeit_bytes(&self, counterfeits: usize, quasi: usize) -> usize {
         self.member_bytes(counterfeits, quasi).saturating_add(counterfeits.saturating_mul(8))
     }
 
-    /// How many new rows of each value balance old buckets, are padded or are withheld.
+    /// Counts the new rows of each value that balance buckets, are padded or withheld.
     fn moves(&self, microdata: &Microdata, division: &Division, lots: &mut impl Lots) -> Result<Moves> {
         let new = division.new_values();
         let need = division.needs();
@@ -131,7 +131,7 @@ impl MInvariance {
         })
     }
 
-    /// The groups, without their intervals.
+    /// Returns the groups, without their intervals.
     fn groups(&self, microdata: &Microdata, division: &Division, secret: Secret, monitor: &Monitor) -> Result<Groups> {
         let heights: Vec<usize> = division.buckets.iter().map(|bucket| bucket.height).collect();
         let lists = division.lists(microdata)?;
@@ -176,7 +176,7 @@ impl MInvariance {
         Ok(Drawn { groups, intervals, withheld })
     }
 
-    /// What new rows draw their signatures by; `None` where they are assigned all together, as in any first release.
+    /// Returns the counts by which new rows draw signatures; `None` if they are assigned together. They are in any first release.
     fn reference(&self, microdata: &Microdata, known: &Signatures) -> Result<Option<Reference>> {
         if self.assignment == Assignment::Eligible {
             return Ok(None);
@@ -218,13 +218,13 @@ impl MInvariance {
         Ok(moves.withheld.iter().sum())
     }
 
-    /// Whether the people who first appear under a signature are equally many of each of its values, at every release that is made
-    /// so: no new row fills a gap, none is padded and none left out.
+    /// Returns true if each signature's new people are equally many of its values. This holds at every release that is
+    /// made so: no new row fills a gap, none is padded and none left out.
     fn is_balanced(&self) -> bool {
         self.looks_at_no_gap() && self.assignment == Assignment::Eligible
     }
 
-    /// Whether new people draw their signatures. Each for themselves, so that they are not equally many; but the mode is agreed before the
+    /// Returns true if new people draw their signatures. Each for themselves, so that they are not equally many; but the mode is agreed before the
     /// first release, and holds from then on.
     fn is_drawn(&self) -> bool {
         self.looks_at_no_gap() && self.assignment == Assignment::Drawn
@@ -239,7 +239,7 @@ impl MInvariance {
     }
 }
 
-/// What was drawn of a snapshot.
+/// Groups that are drawn of a snapshot.
 struct Drawn {
     groups: Groups,
     intervals: Intervals,
@@ -327,8 +327,8 @@ impl Method for MInvariance {
         Needs { id: true, sensitive: true, ..Needs::default() }
     }
 
-    /// Nothing that is drawn for later releases depends on quasi-identifiers, and groups only hold people of one signature whatever is
-    /// published of them.
+    /// Lets releases lack quasi-identifiers: nothing drawn for later releases depends on them. Groups only hold people
+    /// of one signature whatever is published of them.
     fn leaves_out(&self) -> LeftOut {
         LeftOut::Quasi
     }
@@ -341,7 +341,7 @@ impl Method for MInvariance {
         if self.is_drawn() { Against::Law } else { Against::program_if(self.is_balanced()) }
     }
 
-    /// Where people draw signatures, no batch but the first is refused for its counts.
+    /// Foresees no refusal for counts, except of the first batch, if people draw signatures.
     fn foresees(&self) -> Foreseen {
         let refused = self.on_ineligible == OnIneligible::Refuse && !self.is_drawn();
         Foreseen::ByValues { least: refused.then_some(self.m) }
@@ -355,7 +355,7 @@ impl Method for MInvariance {
         Some(Promises::of_signatures(self.m, lineage))
     }
 
-    /// By the identifier: earlier releases say nothing of the column `within`, and people may change theirs.
+    /// Cuts cells by the identifier, because people may change their column `within`. Earlier releases say nothing of it.
     fn cells(&self, columns: CellColumns) -> Result<CellsBy, &'static str> {
         match self.assignment {
             Assignment::Eligible => columns.by_identifier(),
@@ -371,13 +371,13 @@ impl Method for MInvariance {
         ))
     }
 
-    /// Where signatures are drawn, that is agreed before the first release, and has never changed.
+    /// Returns whether buckets are balanced; `None` where signatures are drawn. That is agreed before the first release, and has never changed.
     fn balanced(&self) -> Option<bool> {
         (!self.is_drawn()).then(|| self.is_balanced())
     }
 
-    /// For each row its places in lists and, in a bucket, its positions; for each member of the release its row, its value, its
-    /// group and its share of the intervals. Counterfeits are charged to the monitor once their number is known.
+    /// Adds up the bytes of rows, of buckets, and of members of the release. Each row has its places in lists and, in a bucket, its positions; each member of
+    /// the release has its row, its value, its group and its share of the intervals. Counterfeits are charged to the monitor once their number is known.
     fn working_bytes(&self, rows: usize, quasi: usize) -> usize {
         rows * (16 + split::item_bytes(quasi, &split::Sorted)) + self.member_bytes(rows, quasi)
     }

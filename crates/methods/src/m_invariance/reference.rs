@@ -42,12 +42,12 @@ impl Assignment {
 #[derive(Debug)]
 pub(super) struct Reference {
     steps: Vec<Step>,
-    /// Of each value, the steps that it can draw, with the rows of these and of all before.
+    /// Steps that each value can draw, with the rows of these and all before.
     of_value: Vec<Vec<(usize, u32)>>,
 }
 
 impl Reference {
-    /// By what is known of the people of the first release, and of the domain if one was declared.
+    /// Reads the people of the first release, and the domain if one was declared.
     ///
     /// # Errors
     /// When the first release is not there as a whole, or was not made with this mode in mind, and when later ones were not.
@@ -99,7 +99,7 @@ impl Reference {
         Ok(reference)
     }
 
-    /// How many people of each value it stands for.
+    /// Counts the people of each value that it stands for.
     fn counts(&self) -> Vec<usize> {
         let mut counts = vec![0; self.of_value.len()];
         for step in &self.steps {
@@ -108,7 +108,7 @@ impl Reference {
         counts
     }
 
-    /// Whether it has such a signature.
+    /// Returns the signatures that it has.
     pub(super) fn signatures(&self) -> FxHashSet<&[u32]> {
         self.steps.iter().map(|step| &*step.signature).collect()
     }

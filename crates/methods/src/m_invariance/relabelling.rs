@@ -1,4 +1,4 @@
-//! What a release looks like if the values of a signature were others': the same, where nothing but the values is different.
+//! Tests that a release stays the same if the values of a signature are exchanged. Only the values may be different.
 //!
 //! The theorem of `docs/theory.md` needs that everything commutes with renaming the values among all people of a signature. Enumerations
 //! see small buckets only; here are large ones, whose lists must be treated alike by all of the split, and choices that are the same for all lists.
@@ -35,7 +35,7 @@ impl Lots for &'static Same {
     }
 }
 
-/// Who is with whom, and beside how many counterfeits.
+/// Returns the members of groups, and their numbers of counterfeits.
 fn groups(rows: &[Row], known: &Known, m: usize, same: &'static Same) -> BTreeSet<(Vec<i64>, usize)> {
     let (microdata, state) = encode(rows, known, 7).unwrap();
     let method = MInvariance::new(m).with_balance(Balance::Blind);
@@ -53,7 +53,7 @@ fn groups(rows: &[Row], known: &Known, m: usize, same: &'static Same) -> BTreeSe
     (0..drawn.groups.len()).map(of_group).collect()
 }
 
-/// Everybody's value by a permutation of the values of their signature, the same for all people of it.
+/// Renames everybody's value by a permutation of their signature, the same for all its people.
 fn renamed(rows: &[Row], known: &Known, rng: &mut ChaCha20Rng) -> Vec<Row> {
     let mut renaming: Vec<(Vec<&String>, Vec<&String>)> = Vec::new();
     for signature in known.values().collect::<BTreeSet<_>>() {

@@ -38,7 +38,7 @@ pub(super) fn encode(rows: &[Row], known: &Known, key: u64) -> Result<(Microdata
     encode_within(rows, None, known, key)
 }
 
-/// `parts` are those in which the rows are, if there are any.
+/// Encodes rows; `parts` are those in which the rows are, if there are any.
 pub(super) fn encode_within(
     rows: &[Row],
     parts: Option<Vec<i32>>,
@@ -48,7 +48,7 @@ pub(super) fn encode_within(
     encode_beside(rows, parts, &Earlier { known, release: None, domain: &[] }, key)
 }
 
-/// What there was before.
+/// Earlier releases.
 pub(super) struct Earlier<'a> {
     pub known: &'a Known,
     /// The release in which somebody came, where that counts.
@@ -104,7 +104,7 @@ pub(super) fn encode_beside(
     builder.finish([key, 1])
 }
 
-/// People 0, 1, 2, .. along one quasi-identifier, with two values in turn.
+/// Returns the people 0, 1, 2, .. along one quasi-identifier, with two values in turn.
 pub(super) fn in_a_row(people: i64) -> Vec<Row> {
     (0..people).map(|id| (id, vec![Some(id as i32)], if id % 2 == 0 { "a" } else { "b" }.to_owned())).collect()
 }
@@ -114,7 +114,7 @@ pub(super) fn publish(rows: &[Row], known: &Known, params: &MInvariance, seed: u
     params.anonymize(microdata, &state, &Monitor::default(), &mut ChaCha20Rng::seed_from_u64(seed))
 }
 
-/// The private view as one batch.
+/// Returns the private view as one batch.
 pub(super) fn private(release: Release, seed: u64) -> RecordBatch {
     let layout = layout(release.microdata.quasi.len(), false);
     let description = Description::new("m_invariant", "{}".into(), "x".into(), None);
@@ -131,7 +131,7 @@ pub(super) fn private(release: Release, seed: u64) -> RecordBatch {
     published.batch(0, published.len()).unwrap()
 }
 
-/// Checks a release from its private table alone, and adds it to what the publisher knows.
+/// Checks a release by its private table, and adds it to the publisher's knowledge.
 pub(super) fn verify(batch: &RecordBatch, rows: &[Row], known: &mut Known, m: usize, withheld: usize) -> usize {
     let returning: BTreeSet<i64> = known.keys().copied().collect();
     let by_id: BTreeMap<i64, &Row> = rows.iter().map(|row| (row.0, row)).collect();
@@ -191,7 +191,7 @@ fn hospital(rows: &[(i64, i32, i32, &str)]) -> Vec<Row> {
     rows.iter().map(|&(id, age, zip, disease)| (id, vec![Some(age), Some(zip)], disease.to_owned())).collect()
 }
 
-/// The paper's running example (Tables 1 to 3), as identifiers 1 to 16: the second snapshot, and what the first release
+/// Returns the paper's running example (Tables 1 to 3), as identifiers 1 to 16: the second snapshot, and what the first release
 /// makes known.
 pub(super) fn example() -> (Vec<Row>, Known) {
     let known_groups: [&[(i64, &str)]; 5] = [
@@ -265,7 +265,7 @@ fn refusals_say_what_is_wrong_without_values() {
     }
 }
 
-/// A chain of snapshots: each keeps some people (quasi-identifiers may change), drops some, brings back some and adds new.
+/// Returns a chain of snapshots: each keeps some people (quasi-identifiers may change), drops some, brings back some and adds new.
 pub(super) fn chains() -> impl Strategy<Value = (Vec<Vec<Row>>, usize)> {
     let quasi = 1..4_usize;
     (2..5_usize, quasi, 1..7_usize, 1..5_i32, 2..9_usize).prop_flat_map(|(m, quasi, releases, spread, values)| {
@@ -290,8 +290,8 @@ pub(super) fn chains() -> impl Strategy<Value = (Vec<Vec<Row>>, usize)> {
     })
 }
 
-/// The fewest counterfeits that any balancing of this snapshot needs, straight from the definition, or `None` if the new
-/// rows are not m-eligible whatever is moved.
+/// Returns the fewest counterfeits that this snapshot needs, straight from the definition. `None` if the new rows
+/// are not m-eligible whatever is moved.
 fn fewest_counterfeits(rows: &[Row], known: &Known, m: usize, blind: bool) -> Option<usize> {
     let mut buckets: BTreeMap<&BTreeSet<String>, BTreeMap<&str, usize>> = BTreeMap::new();
     let mut new: BTreeMap<&str, usize> = BTreeMap::new();
@@ -373,7 +373,7 @@ proptest! {
     }
 }
 
-/// Counterfeits stand anywhere among the groups and rows, and have no NULL where rows have none.
+/// Counterfeits stand anywhere among groups and rows, with NULL only where rows have it.
 #[test]
 fn counterfeits_look_like_any_row() {
     let values = ["a", "b", "c", "d"];
