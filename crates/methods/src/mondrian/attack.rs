@@ -11,10 +11,10 @@ use super::*;
 use crate::AnyMethod;
 use crate::sample::Table;
 
-/// What the world sees: least and greatest place, and values of the groups.
+/// View of the world: least and greatest place, and values of the groups.
 type Seen = BTreeSet<(u32, u32, Vec<u32>)>;
 
-/// All different orders of some values.
+/// Returns all different orders of some values.
 fn worlds(values: &[i32]) -> BTreeSet<Vec<i32>> {
     match values {
         [] => BTreeSet::from([vec![]]),
@@ -42,7 +42,7 @@ fn publish(places: &[i32], world: &[i32], params: &Mondrian, seed: u64) -> Seen 
     (0..groups.len()).map(group).collect()
 }
 
-/// The most that a reader can be certain of somebody's value, and what it would be from the group alone.
+/// Returns a reader's greatest certainty of somebody's value, and that from the group alone.
 fn certainty(places: &[i32], values: &[i32], params: &Mondrian) -> (f64, f64) {
     let mut of: BTreeMap<Seen, Vec<Vec<i32>>> = BTreeMap::new();
     for world in worlds(values) {
@@ -63,8 +63,8 @@ fn certainty(places: &[i32], values: &[i32], params: &Mondrian) -> (f64, f64) {
     (certain, by_group)
 }
 
-/// Two people in one place and four in another, six values of which two are the same. If the places are not told apart, then
-/// because both equal values are in the place of two.
+/// Two people in one place and four in another, with two equal values. There are six values. If the places are not
+/// told apart, then because both equal values are in the place of two.
 const PLACES: [i32; 6] = [0, 0, 1, 1, 1, 1];
 const VALUES: [i32; 6] = [1, 1, 2, 3, 4, 5];
 

@@ -1,4 +1,4 @@
-//! How far apart the values of an attribute are, and which of them can be told from the rest.
+//! Distances of an attribute's values, and values that can be told from the rest.
 
 use std::sync::Arc;
 
@@ -15,18 +15,18 @@ const NARROW: usize = 1 << 16;
 const NARROW_VALUES: usize = 60_000;
 /// The least distance from one of them to the next, in steps.
 const APART: f32 = 1.05;
-/// Attributes with up to so many values have a number for each of them, by which they are counted.
+/// Greatest number of values with a number each, by which they are counted.
 const COUNTED: usize = 1 << 14;
 /// Tables of fewer rows are not worth these numbers.
 const NUMBERED_FROM: usize = 1 << 10;
-/// Hierarchies with up to so many leaves have a table of the extents between any two.
+/// Greatest number of leaves of hierarchies with a table of extents.
 const TABLED: usize = 128;
 
 /// All quasi-identifiers as cuts see them.
 #[derive(Debug)]
 pub(super) struct Axes<P> {
     pub all: Vec<Axis<P>>,
-    /// Whether none has a hierarchy.
+    /// True if none has a hierarchy.
     lines: bool,
 }
 
@@ -40,12 +40,12 @@ pub(super) enum Axis<P> {
     Tree { hierarchy: Arc<Hierarchy>, leaves: usize, extents: Vec<f32> },
 }
 
-/// Bytes of the numbers of positions, in a table of so many rows.
+/// Returns the bytes of the numbers of positions, in a table of so many rows.
 pub(crate) fn bytes(rows: usize, quasi: usize) -> usize {
     if rows < NUMBERED_FROM { 0 } else { quasi * NARROW * size_of::<u16>() }
 }
 
-/// Whether two bytes are enough for a position on any of these.
+/// Returns true if two bytes are enough for a position on any of these.
 pub(super) fn are_narrow(microdata: &Microdata) -> bool {
     microdata
         .quasi
@@ -61,7 +61,7 @@ impl<P: Position> Axes<P> {
         Ok(Self { all, lines })
     }
 
-    /// Bytes of the places of all values.
+    /// Returns the bytes of the places of all values.
     pub(super) fn bytes(&self) -> usize {
         let places = |axis: &Axis<P>| match axis {
             Axis::Line { places, .. } => size_of_val(places.as_slice()),
@@ -70,7 +70,7 @@ impl<P: Position> Axes<P> {
         self.all.iter().map(places).sum()
     }
 
-    /// Sum of the lengths of what would be published for a box around rows, as shares of the domains.
+    /// Returns the sum of the published lengths of a box, as shares of the domains.
     #[inline]
     pub(super) fn length<const W: usize>(&self, extent: &Extent<W, P>) -> f32 {
         if self.lines {
@@ -82,7 +82,7 @@ impl<P: Position> Axes<P> {
 }
 
 impl<P: Position> Axis<P> {
-    /// That of one of so many rows.
+    /// Makes the axis of an attribute of so many rows.
     ///
     /// # Errors
     /// When a hierarchy has too many leaves.
@@ -112,7 +112,7 @@ impl<P: Position> Axis<P> {
         Ok(Self::Tree { hierarchy: Arc::clone(hierarchy), leaves, extents })
     }
 
-    /// Position of a code.
+    /// Returns the position of a code.
     #[inline]
     pub(super) fn at(&self, code: u32) -> P {
         match self {
@@ -121,7 +121,7 @@ impl<P: Position> Axis<P> {
         }
     }
 
-    /// Length of what would be published for the positions from one to another, as a share of the whole domain.
+    /// Returns the published length for positions from one to another. It is a share of the whole domain.
     #[inline]
     pub(super) fn extent(&self, [lo, hi]: [P; 2]) -> f32 {
         match self {
@@ -140,7 +140,7 @@ impl<P: Position> Axis<P> {
         }
     }
 
-    /// Numbers of positions, by which they can be counted, if there are such.
+    /// Returns the numbers of positions, by which they can be counted, if there are such.
     #[inline]
     pub(super) fn numbers(&self) -> Option<impl Fn(P) -> usize + '_> {
         let (numbers, tree): (&[u16], bool) = match self {
@@ -154,8 +154,8 @@ impl<P: Position> Axis<P> {
         (tree || !numbers.is_empty()).then_some(number)
     }
 
-    /// Calls `pick` with every run of neighbouring values, out of some, that can be told from the rest: single values, and
-    /// nodes of the hierarchy below the one that holds all. Runs are ranges of places in `values`, which ascend.
+    /// Calls `pick` with every run of neighbours that can be told from the rest. These are single values, and nodes of
+    /// the hierarchy below the one that holds all. Runs are ranges of places in `values`, which ascend.
     pub(super) fn picks(&self, values: &[P], mut pick: impl FnMut(usize, usize)) {
         (0..values.len()).for_each(|place| pick(place, place));
         let Self::Tree { hierarchy, .. } = self else { return };
@@ -180,7 +180,7 @@ impl<P: Position> Axis<P> {
         }
     }
 
-    /// Where cuts in the middle may be, as the last positions below them, out of `lo..=hi`: `None` for anywhere.
+    /// Returns the boundaries in the middle, out of `lo..=hi`; `None` for anywhere. They are the last positions below cuts.
     pub(super) fn boundaries(&self, lo: P, hi: P) -> Option<Vec<P>> {
         match self {
             Self::Tree { hierarchy, .. } => {
@@ -193,9 +193,9 @@ impl<P: Position> Axis<P> {
     }
 }
 
-/// Half by value, half by rank. By value alone, one wrong date or one very rich person would leave everybody else in a corner
-/// that is not worth a cut; by rank alone, the distance between the few who are far apart would not count. Where half of the steps are too few for
-/// that many values, more of it is by rank.
+/// Returns places that are half by value, half by rank. By value alone, one wrong date or one very rich person
+/// would leave everybody else in a corner that is not worth a cut; by rank alone, the distance between the few who
+/// are far apart would not count. Where half of the steps are too few for that many values, more of it is by rank.
 fn places(by_value: &[f32]) -> impl Iterator<Item = f32> + '_ {
     let steps = (by_value.len().max(2) - 1) as f32;
     let by_rank = if by_value.len() > NARROW_VALUES { 0.0 } else { APART * steps / f32::from(u16::MAX) }.max(0.5);

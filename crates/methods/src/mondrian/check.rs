@@ -55,7 +55,7 @@ pub(super) fn check(microdata: &Microdata, groups: &Groups, intervals: &Interval
     }
 }
 
-/// What is wrong with a group, if anything.
+/// Returns the fault of a group, if it has one.
 fn broken_promise(
     microdata: &Microdata,
     groups: &Groups,
@@ -96,14 +96,14 @@ fn broken_promise(
     (!diverse).then_some("a group that is not l-diverse")
 }
 
-/// Share of each sensitive value.
+/// Returns the share of each sensitive value.
 fn shares(values: impl Iterator<Item = u32>, rows: usize, occurring: usize) -> Vec<f64> {
     let mut shares = vec![0.0; occurring];
     values.for_each(|value| shares[value as usize] += 1.0 / rows as f64);
     shares
 }
 
-/// Earth mover's distance, by its definition.
+/// Computes the earth mover's distance by its definition.
 fn distance(part: &[f64], whole: &[f64], ordered: bool) -> f64 {
     let differences = part.iter().zip(whole).map(|(part, whole)| part - whole);
     if !ordered {

@@ -27,14 +27,14 @@ impl<const W: usize, P: Position> Item<W, P> {
         Self { row, sensitive, at }
     }
 
-    /// Its position on an attribute's axis.
+    /// Returns its position on an attribute's axis.
     #[inline]
     pub(super) fn on(&self, attribute: usize) -> P {
         self.at[attribute / FOUR][attribute % FOUR]
     }
 }
 
-/// The smallest box around rows.
+/// Returns the smallest box around rows.
 pub(super) fn around<'a, const W: usize, P: Position>(items: impl IntoIterator<Item = &'a Item<W, P>>) -> Extent<W, P> {
     let mut extent = Extent::NONE;
     items.into_iter().for_each(|item| extent.widen(&item.at));
@@ -75,7 +75,7 @@ impl<P: Position> Cut<P> {
         }
     }
 
-    /// The rows, each with its side.
+    /// Returns the rows, each with its side.
     pub(super) fn sides<'a, const W: usize>(
         &self,
         items: &'a [Item<W, P>],
@@ -93,7 +93,7 @@ impl<P: Position> Cut<P> {
         }
     }
 
-    /// How many rows are inside.
+    /// Counts the rows inside.
     pub(super) fn inside<const W: usize>(&self, items: &[Item<W, P>]) -> usize {
         let mut count = 0;
         self.for_each(items, |_, inside| count += usize::from(inside));
@@ -116,7 +116,7 @@ impl<P: Position> Cut<P> {
     }
 }
 
-/// Parts with more rows have no room for the smaller side of a cut, which may be half of them.
+/// Greatest part with room for the smaller side of a cut, which may be half.
 pub(super) const LARGEST_WITH_ROOM: usize = 1 << 18;
 
 /// Moves those to the front that are inside, which are so many.

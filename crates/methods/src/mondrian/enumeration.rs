@@ -1,5 +1,5 @@
-//! What a reader knows who is shown leaves, rings and all worlds: all draws are enumerated for every way to give out the values, with exact
-//! weights.
+//! Enumeration of all draws for every way to give out the values, with exact weights. The reader is shown leaves,
+//! rings and all worlds.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use super::*;
 use crate::choices::{Every, Share, orders};
 use crate::sample::Table;
 
-/// What a reader is shown: who is in which leaf, rings in their order, and tables of values, of which one is true.
+/// View of a reader: members of leaves, rings in order, and tables, one of them true.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Shown {
     leaves: Vec<Vec<u32>>,
@@ -46,10 +46,10 @@ impl Shown {
     }
 }
 
-/// How likely a reader is shown what, by the true table.
+/// Probability of each view of a reader, by the true table.
 type Law = BTreeMap<Shown, BTreeMap<Vec<u32>, Share>>;
 
-/// `quasi` column by column; the first so many choices are always the first ones, for those of ties that do not matter.
+/// Computes the law of `quasi`, column by column. The first so many choices are always the first ones, for those of ties that do not matter.
 fn law(quasi: &[&[i32]], values: &[u32], l: usize, least: usize, cuts: Cuts, ties: usize) -> Law {
     let column = |column: &&[i32]| column.iter().copied().map(Some).collect();
     let table = Table { quasi: quasi.iter().map(column).collect(), ..Table::default() };
@@ -75,7 +75,7 @@ fn law(quasi: &[&[i32]], values: &[u32], l: usize, least: usize, cuts: Cuts, tie
     law
 }
 
-/// Whatever is shown, every one of the `l` worlds explains it as well as the others, and nothing else does. Returns how many of the things
+/// Checks that the `l` worlds, and nothing else, explain each view equally well. Returns how many of the things
 /// shown have several leaves, and how many one.
 fn exact(quasi: &[&[i32]], values: &[u32], l: usize, least: usize, cuts: Cuts, ties: usize) -> [usize; 2] {
     let mut leaves = [0; 2];
@@ -89,7 +89,7 @@ fn exact(quasi: &[&[i32]], values: &[u32], l: usize, least: usize, cuts: Cuts, t
     leaves
 }
 
-/// One ring, as long as can be: where a window of consecutive people gives the true world away.
+/// A single ring, as long as can be, has equally likely worlds. A window of consecutive people would give the true world away.
 #[test]
 fn all_worlds_of_a_ring_are_equally_likely() {
     for (people, l) in [(3, 2), (4, 3), (5, 3), (4, 4), (5, 4), (5, 5)] {

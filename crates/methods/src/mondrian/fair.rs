@@ -34,15 +34,15 @@ use crate::rings::{DrawnRings, Rings};
 /// Leaves, and rings inside them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Leaves {
-    /// Where each leaf ends in the people of the rings.
+    /// End of each leaf in the people of the rings.
     pub ends: Vec<u32>,
     /// Rings of rows, leaf after leaf.
     pub rings: Rings,
 }
 
-/// Where the draws of a part come from: every part has a stream of its own, so that threads do not matter.
+/// Source of the draws of parts: each has its own stream. So threads do not matter.
 pub(crate) trait Source: Sync {
-    /// That of the part which has this place, and so many rows.
+    /// Returns the draws of the part with this place and so many rows.
     fn at(&self, offset: usize, rows: usize) -> impl Lots;
 }
 
@@ -57,7 +57,7 @@ impl Source for Streams {
     }
 }
 
-/// What is to be cut.
+/// Table to be cut.
 pub(crate) struct Fair<'a, S> {
     pub microdata: &'a Microdata,
     /// Value of each row, of which none makes up more than `1/l` of the rows.
@@ -65,7 +65,7 @@ pub(crate) struct Fair<'a, S> {
     pub l: usize,
     /// Fewer rows than this are no leaf; `l` at least.
     pub least: usize,
-    /// Whether leaves are all that is wanted. Then those that were not tried have no rings.
+    /// True if leaves are all that is wanted. Then those that were not tried have no rings.
     pub without_rings: bool,
     pub cuts: Cuts,
     pub source: &'a S,
@@ -135,7 +135,7 @@ impl LogFactorials {
     /// At most so many are kept. Of greater numbers, what is left out of Stirling's series is less than the last bit.
     const KEPT: usize = 1 << 12;
 
-    /// For numbers up to `n`.
+    /// Makes room for numbers up to `n`.
     fn new(n: usize) -> Self {
         let mut sum = 0.0;
         let rest = (1..=n.min(Self::KEPT)).map(|i| {
@@ -153,7 +153,7 @@ impl LogFactorials {
     }
 }
 
-/// What became of a part.
+/// Outcome of a part.
 enum Attempt {
     /// So many rows stand in front now, on one side of the cut.
     Cut(usize),
@@ -207,7 +207,7 @@ impl<S: Source, P: Position> Trunk<'_, S, P> {
         }
     }
 
-    /// The one try: rows inside, which stand in front now; `None` for a leaf, and when something went wrong.
+    /// Returns the single try: rows inside, which stand in front now; `None` for a leaf, and when something went wrong.
     fn step<const W: usize>(
         &self,
         items: &mut [Item<W, P>],
@@ -273,7 +273,7 @@ impl<S: Source, P: Position> Trunk<'_, S, P> {
         }
     }
 
-    /// The cut to try, if there is one that may pass. `counts` are those of the values.
+    /// Returns the cut to try, if there is one that may pass. `counts` are those of the values.
     fn best<const W: usize>(
         &self,
         items: &[Item<W, P>],
@@ -319,18 +319,18 @@ impl<S: Source, P: Position> Trunk<'_, S, P> {
 
 /// The one try of a part with more rows than this is worth much.
 const LARGE: usize = 512;
-/// It is not taken where the most frequent value makes up more of the part than this share of what it may: values and quasi-identifiers
-/// need not have much to do with each other for it to fail, and then the part is put into rings as it is.
+/// Limit of a part's top count for a try, as a share of the allowed count. Values and quasi-identifiers need not have much
+/// to do with each other for a cut to fail, and then the part is put into rings as it is.
 const TIGHT: (usize, usize) = (2, 3);
 /// Parts below so many times `l` rows are seldom cut.
 const LEAF: usize = 3;
 
-/// Which cuts are likely to pass, and worth it: by numbers of rows, counts of values and lengths only.
+/// Odds of cuts to pass, and their worth, by numbers of rows, counts and lengths. Counts are of values; nothing else is looked at.
 struct Odds<'a> {
     logs: &'a LogFactorials,
     l: usize,
     rows: usize,
-    /// How often values occur, and how many occur so often.
+    /// Counts of values, and how many values have each count.
     counts: Vec<(usize, usize)>,
     /// Chance of a cut to pass, by the rows of its smaller side; not a number where it is not known yet.
     of_side: Vec<f32>,
@@ -344,7 +344,7 @@ impl<'a> Odds<'a> {
         Self { logs, l, rows, counts, of_side: vec![f32::NAN; rows / 2 + 1] }
     }
 
-    /// Of the cuts of these items, which are all rows or a sample, the one after which the least loss is to be expected in the end.
+    /// Returns the cut of these items after which the least loss is expected. Items are all rows or a sample; the loss is that in the end.
     fn best<const W: usize, P: Position>(
         &mut self,
         search: &tight::Search<'_, P>,
@@ -373,13 +373,13 @@ impl<'a> Odds<'a> {
         best.map(|(_, cut)| cut)
     }
 
-    /// The share of its loss that a part of so many rows may end with: a halving takes half of one of the lengths away.
+    /// Returns the share of its loss that a part of so many rows may keep. A halving takes half of one of the lengths away.
     fn left(&self, rows: usize, varying: usize) -> f32 {
         let halvings = (rows as f32 / (LEAF * self.l) as f32).log2().max(0.0);
         (1.0 - 0.5 / varying as f32).powf(halvings)
     }
 
-    /// Chance that a cut with a side of so many rows passes in all worlds, as if values were dealt anew in each and independently.
+    /// Returns the chance that a cut with such a side passes in all worlds. It is as if values were dealt anew in each and independently.
     fn passes(&mut self, side: usize) -> f32 {
         if self.of_side[side].is_nan() {
             let one: f64 =
@@ -389,7 +389,7 @@ impl<'a> Odds<'a> {
         self.of_side[side]
     }
 
-    /// Chance that of `count` rows with a value so few are on either side that the sides are diverse: hypergeometric.
+    /// Returns the chance that both sides have few of `count` rows: hypergeometric. The sides are diverse then.
     fn fits(&self, side: usize, count: usize) -> f64 {
         let other = self.rows - side;
         let least = count.saturating_sub(other / self.l);

@@ -22,16 +22,16 @@ pub(super) const PARALLEL_FROM: usize = 1024;
 pub(super) const SAMPLED_FROM: usize = 4096;
 /// Rows of a sample.
 pub(super) const SAMPLE: usize = 1024;
-/// Rows that are looked at for one part to see which of the cuts may be made, at least.
+/// Least number of rows that are looked at for one part to test cuts.
 const TRIED_ROWS: usize = 1 << 16;
 /// Cuts that are tried whatever that costs.
 const TRIES: usize = 16;
-/// A cut of a sampled part that leaves less than one row of so many on a side is uneven.
+/// Inverse share of rows on a side below which a sampled cut is uneven.
 const UNEVEN: usize = 64;
-/// So many uneven cuts on the way to a part that is still large are enough: each costs a look at all of its rows.
+/// Greatest number of uneven cuts of a large part: each costs a look at all rows.
 const UNEVEN_CUTS: usize = 64;
 
-/// Groups of rows: starts and members.
+/// Returns the groups of rows: starts and members.
 pub(super) fn grow(microdata: &Microdata, principle: &Principle, monitor: &Monitor) -> Result<(Vec<u32>, Vec<u32>)> {
     if are_narrow(microdata) {
         return in_width!(microdata.quasi.len(), grow_narrow(microdata, principle, monitor));
@@ -40,12 +40,12 @@ pub(super) fn grow(microdata: &Microdata, principle: &Principle, monitor: &Monit
     in_rare_width!(microdata.quasi.len(), grow_wide(microdata, principle, monitor))
 }
 
-/// Bytes of a row on its way through the cuts.
+/// Returns the bytes of a row on its way through the cuts.
 pub(super) fn item_bytes(quasi: usize) -> usize {
     2 * size_of::<u32>() + fours(quasi) * FOUR * size_of::<i16>()
 }
 
-/// How many more they are where two bytes are not enough for a position.
+/// Returns the bytes beyond those of two-byte positions.
 pub(super) fn more_bytes(quasi: usize) -> usize {
     FOUR * (rare_fours(quasi) * size_of::<f32>() - fours(quasi) * size_of::<i16>())
 }
@@ -102,14 +102,14 @@ struct Trunk<'a, P> {
     charged: Mutex<Result<usize>>,
 }
 
-/// Where a part stands in the table, and how many uneven cuts led to it.
+/// Place of a part in the table, and the number of uneven cuts to it.
 #[derive(Debug, Clone, Copy, Default)]
 struct Path {
     offset: usize,
     uneven: usize,
 }
 
-/// What a thread needs for itself.
+/// Memory of a thread for itself.
 struct Worker<const W: usize, P: Position> {
     sample: Vec<Item<W, P>>,
     scratch: Scratch<W, P>,
@@ -173,7 +173,7 @@ impl<P: Position> Trunk<'_, P> {
         }
     }
 
-    /// The cut to be made, if there is one, and how many rows are inside.
+    /// Returns the cut to be made, if there is one, and its rows inside.
     fn best_cut<const W: usize>(
         &self,
         items: &[Item<W, P>],
@@ -240,7 +240,7 @@ impl<P: Position> Trunk<'_, P> {
         charged.is_ok()
     }
 
-    /// The first cut both of whose sides keep the principle, and how many rows are inside. Of some cuts that is known.
+    /// Returns the first cut with sides that keep the principle, and its rows inside. Of some cuts that is known.
     fn first_allowed<const W: usize>(
         &self,
         items: &[Item<W, P>],
@@ -266,8 +266,8 @@ impl<P: Position> Trunk<'_, P> {
         })
     }
 
-    /// A cut with the number of rows inside, if no value makes up more than `1/l` of the rows on either side. In large parts it is less work to look
-    /// at all values than to know which occur.
+    /// Returns a cut and its rows inside, if both sides are diverse. No value makes up more than `1/l` of the rows on
+    /// either side. In large parts it is less work to look at all values than to know which occur.
     fn frequent<const W: usize>(
         &self,
         items: &[Item<W, P>],

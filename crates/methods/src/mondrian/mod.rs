@@ -61,7 +61,7 @@ use crate::error::{Error, Result};
 use crate::microdata::Microdata;
 use crate::release::{Body, Form, Groups, Promise, Release};
 
-/// What l-diversity means.
+/// Meaning of l-diversity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Diversity {
@@ -74,7 +74,7 @@ pub enum Diversity {
     Entropy,
 }
 
-/// How cuts are chosen.
+/// Sets the choice of cuts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Cuts {
@@ -108,16 +108,16 @@ pub struct Mondrian {
     /// Least diversity of a group, if it matters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub l: Option<usize>,
-    /// What diversity means; [`Diversity::Frequency`] if it is not said.
+    /// Meaning of diversity; [`Diversity::Frequency`] if it is not said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub diversity: Option<Diversity>,
     /// Greatest distance of a group from the whole, if it matters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub t: Option<Share>,
-    /// How cuts are chosen.
+    /// Sets the choice of cuts.
     pub cuts: Cuts,
-    /// Whether cuts are decided by all worlds, so that nothing can be reasoned from those that were not made. With `l` of
-    /// [`Diversity::Frequency`], and without `t`.
+    /// True if all worlds decide cuts: cuts that were not made tell nothing. With `l` of [`Diversity::Frequency`], and
+    /// without `t`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub fair: bool,
 }
@@ -126,17 +126,17 @@ impl Mondrian {
     setters! {
         /// Least diversity of a group, if it matters.
         with_l(l: Option<usize>);
-        /// What diversity means.
+        /// Sets the meaning of diversity.
         with_diversity(diversity: Option<Diversity>);
         /// Greatest distance of a group from the whole, if it matters.
         with_t(t: Option<Share>);
-        /// How cuts are chosen.
+        /// Sets the choice of cuts.
         with_cuts(cuts: Cuts);
-        /// Whether cuts are decided by all worlds.
+        /// Lets all worlds decide cuts.
         with_fair(fair: bool);
     }
 
-    /// k-anonymity alone.
+    /// Makes k-anonymity alone.
     pub fn new(k: usize) -> Self {
         Self { k, l: None, diversity: None, t: None, cuts: Cuts::default(), fair: false }
     }
@@ -246,7 +246,7 @@ impl Method for Mondrian {
         parts.join(", ")
     }
 
-    /// k looks at no sensitive value.
+    /// Returns the reader: k looks at no sensitive value.
     fn against(&self) -> Against {
         Against::program_if(self.fair || (self.l.is_none() && self.t.is_none()))
     }
@@ -275,8 +275,8 @@ impl Method for Mondrian {
         Some(PlacePrinciple { least: self.k.max(self.l.unwrap_or(1)), l })
     }
 
-    /// For each row its positions, and room to cut a part, and its place, its value, its group and its share of the intervals in
-    /// the release.
+    /// Adds up the bytes of each row, and room to cut a part. Each row has its positions, and its place, its value, its
+    /// group and its share of the intervals in the release.
     fn working_bytes(&self, rows: usize, quasi: usize) -> usize {
         let fair = if self.fair { leaves_with_worlds_bytes(quasi) } else { 0 };
         rows * (leaves_bytes(quasi) + 16 + 8 * quasi / self.k.max(1) + fair) + axes_bytes(rows, quasi)
@@ -311,12 +311,12 @@ impl Method for Mondrian {
 const CLOSE_IN_CELLS: &str =
     "a release with t cannot be made in cells: no cell knows the distribution of the whole table; leave t or cells out";
 
-/// What fair cuts are made for.
+/// Conditions of fair cuts.
 const FAIR: &str = "cuts => 'fair' needs l (of diversity 'frequency', the default) and cannot be with t: what it takes from a reader is what \
                     cuts tell of values that make up more than 1/l; with k alone, cuts tell nothing of values anyway";
 
-/// Rows in parts in none of which a sensitive value makes up more than `1/l` of the rows, cut until no cut is left that may be made: starts
-/// and members of the parts.
+/// Cuts the rows into diverse parts until no cut is left: starts and members. In no part does a sensitive value
+/// make up more than `1/l` of the rows.
 ///
 /// # Errors
 /// When the table as a whole is not such a part.
@@ -325,14 +325,14 @@ pub(super) fn leaves(microdata: &Microdata, l: usize, cuts: Cuts, monitor: &Moni
     grow::grow(microdata, &principle::Principle::try_new(&params, microdata)?, monitor)
 }
 
-/// Bytes of a row while a table is cut into [`leaves`].
+/// Returns the bytes of a row while a table is cut into [`leaves`].
 pub(super) fn leaves_bytes(quasi: usize) -> usize {
     // With room for the smaller side of a cut; where there are many rows, for a part of it.
     grow::item_bytes(quasi) * 3 / 2
 }
 
-/// Leaves of which a reader learns nothing but their values, with `l` worlds in rings inside them; no value may make up more than `1/l` of
-/// all rows. Cuts are tried once each: see `fair`.
+/// Cuts leaves that tell a reader their values only, with `l` worlds in rings inside. No value may make up more
+/// than `1/l` of all rows. Cuts are tried once each: see `fair`.
 ///
 /// # Errors
 /// When there are too many quasi-identifiers, or leaves of a hierarchy; when memory is short.
@@ -346,7 +346,7 @@ pub(super) fn leaves_with_worlds(
     leaves_by(microdata, l, cuts, &Streams(seed), monitor)
 }
 
-/// The same, with draws from elsewhere.
+/// Returns the same, with draws from elsewhere.
 ///
 /// # Errors
 /// As for [`leaves_with_worlds`].
@@ -361,8 +361,8 @@ pub(super) fn leaves_by(
     Fair { microdata, values, l, least: l, without_rings: false, cuts, source, monitor }.leaves()
 }
 
-/// Bytes of a row while a table is cut into [`leaves_with_worlds`]: on its way through the cuts, with room to cut, its value, its place among those of
-/// its value (twice while they are sorted), its place in a ring and its shifts, what the odds of cuts are kept in, and its side.
+/// Returns the bytes of a row while a table is cut into [`leaves_with_worlds`]. These are for its way through the cuts, with room to cut, its value, its place
+/// among those of its value (twice while they are sorted), its place in a ring and its shifts, what the odds of cuts are kept in, and its side.
 pub(super) fn leaves_with_worlds_bytes(quasi: usize) -> usize {
     grow::item_bytes(quasi) * 3 / 2 + size_of::<[u32; 8]>() + 1
 }

@@ -22,21 +22,21 @@ pub struct PlaceSample {
     pub quasi: Vec<Encoded>,
     /// The sensitive attribute, where it matters.
     pub sensitive: Option<Encoded>,
-    /// How many rows of the table are like each.
+    /// Number of rows of the table like each.
     pub weights: Vec<u32>,
 }
 
-/// What both sides of a cut must keep.
+/// Principle that both sides of a cut must keep.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct PlacePrinciple {
-    /// Least rows of a side, if that is more than it takes to trust a sample.
+    /// Least number of rows of a side, if a trusted sample needs fewer.
     pub least: usize,
     /// Least diversity, and what that means.
     pub l: Option<(usize, Diversity)>,
 }
 
 impl PlacePrinciple {
-    /// Whether rows with so many of each value are diverse enough.
+    /// Returns true if rows with so many of each value are diverse enough.
     fn holds(self, counts: impl Iterator<Item = f64> + Clone) -> bool {
         let Some((l, diversity)) = self.l else { return true };
         let wanted = l as f64 * MARGIN;
@@ -52,7 +52,7 @@ impl PlacePrinciple {
     }
 }
 
-/// Cuts a sample into as many cells as it allows, and no more than are wanted, of about as many rows each. The first cut is the root.
+/// Cuts a sample into equal cells, as many as it allows and are wanted. They have about as many rows each. The first cut is the root.
 ///
 /// # Errors
 /// When a hierarchy has too many leaves.
@@ -95,7 +95,7 @@ impl Trunk<'_> {
         place
     }
 
-    /// The cut that leaves the least loss, if one may be made: the attribute, and the last code below.
+    /// Returns the cut that leaves the least loss, if one may be made: the attribute, and the last code below.
     fn best(&self, rows: &[u32], share: f64, cells: u32) -> Option<(usize, u32)> {
         if cells < 2 {
             return None;
@@ -117,7 +117,7 @@ impl Trunk<'_> {
         found.into_iter().map(|(_, attribute, last)| (attribute, last)).find(|&cut| self.may_be_made(rows, cut))
     }
 
-    /// The boundary between two values that comes nearest to the share of rows that is wanted below it.
+    /// Returns the boundary between two values nearest to the share of rows wanted below.
     fn boundary(&self, attribute: usize, axis: &Axis<f32>, rows: &[u32], share: f64) -> Option<u32> {
         let codes = &self.sample.quasi[attribute].codes;
         let mut weights: FxHashMap<u32, f64> = FxHashMap::default();
@@ -199,7 +199,7 @@ mod tests {
         encoder.finish(Order::ByValue).unwrap()
     }
 
-    /// Rows of the table in each cell.
+    /// Returns the rows of the table in each cell.
     fn sizes(sample: &PlaceSample, cuts: &[PlaceCut], cells: usize) -> Vec<u32> {
         let mut sizes = vec![0; cells];
         for (row, weight) in sample.weights.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! What every group must keep, and fast answers to whether it does.
+//! Principle that every group must keep, with fast answers to whether it does.
 
 use super::{Diversity, Mondrian};
 use crate::error::{Cures, Error, Result, thousands};
@@ -7,10 +7,10 @@ use crate::microdata::{Codes, Microdata};
 /// Comparisons of logarithms and distances allow for this much rounding.
 pub(super) const TOLERANCE: f64 = 1e-9;
 
-/// Domains of sensitive values up to this size are counted in an array, larger ones by sorting.
+/// Greatest domain of sensitive values that is counted in an array; larger ones are sorted.
 const COUNTED: usize = 1 << 16;
 
-/// The parameters, with what they need to know of the whole table (of one part of it, where it is anonymized part by part).
+/// The parameters, with facts about the whole table. They are of one part of it, where it is anonymized part by part.
 #[derive(Debug)]
 pub(super) struct Principle {
     pub params: Mondrian,
@@ -52,45 +52,45 @@ impl Principle {
         }
     }
 
-    /// Fewer rows than this cannot be a group.
+    /// Returns the least number of rows of a group.
     pub(super) fn least(&self) -> usize {
         self.params.k.max(self.params.l.unwrap_or(1)).max(1)
     }
 
-    /// Number of a row's sensitive value among those that occur.
+    /// Returns the number of a row's sensitive value among those that occur.
     pub(super) fn value_of(&self, row: u32) -> u32 {
         if (row as usize) < self.ranks.len() { self.ranks.at(row) } else { 0 }
     }
 
-    /// The same of all rows; empty where values do not matter.
+    /// Returns the same of all rows; empty where values do not matter.
     pub(super) fn ranks(&self) -> &Codes {
         &self.ranks
     }
 
-    /// How many sensitive values occur.
+    /// Returns the number of sensitive values that occur.
     pub(super) fn values(&self) -> usize {
         self.values
     }
 
-    /// Whether sensitive values matter at all.
+    /// Returns true if sensitive values matter at all.
     pub(super) fn looks_at_values(&self) -> bool {
         self.params.l.is_some() || self.params.t.is_some()
     }
 
-    /// `l`, where values matter by their frequency, and by nothing else.
+    /// Returns `l`, if values matter by their frequency only.
     pub(super) fn frequency_alone(&self) -> Option<usize> {
         let by_frequency = self.params.diversity.unwrap_or_default() == Diversity::Frequency;
         self.params.l.filter(|_| by_frequency && self.params.t.is_none())
     }
 
-    /// An empty count of sensitive values.
+    /// Returns an empty count of sensitive values.
     pub(super) fn counts(&self) -> Counts {
         let counted = if self.values <= COUNTED { self.values } else { 0 };
         let ignored = !self.looks_at_values();
         Counts { rows: 0, of: vec![0; counted], codes: Vec::new(), sorts: counted < self.values, ignored }
     }
 
-    /// Whether rows with these counts may be a group. Empties the counts.
+    /// Returns true if rows with these counts may be a group. Empties the counts.
     pub(super) fn holds(&self, counts: &mut Counts) -> bool {
         let rows = std::mem::take(&mut counts.rows);
         let large_enough = rows >= self.least();
@@ -103,8 +103,8 @@ impl Principle {
         holds
     }
 
-    /// Distance between rows with these sensitive values, numbered as by [`value_of`](Self::value_of), and the whole table.
-    /// Leaves the counts as empty as they must be.
+    /// Computes the distance between rows with these sensitive values and the whole table. Values are numbered as by
+    /// [`value_of`](Self::value_of). Leaves the counts as empty as they must be.
     pub(super) fn distance(&self, codes: &[u32], counts: &mut Counts) -> Option<f64> {
         let whole = self.whole.as_ref()?;
         codes.iter().for_each(|&code| counts.add(code));
@@ -180,7 +180,7 @@ impl Principle {
     }
 }
 
-/// Numbers codes among those that occur, in their order; and how many those are.
+/// Numbers the codes among those that occur, in their order; and how many those are.
 fn among_occurring(codes: &Codes, domain: usize) -> (Codes, usize) {
     // A part may be much smaller than the domain of the whole table.
     if codes.len() < domain / 8 {
@@ -203,7 +203,7 @@ fn among_occurring(codes: &Codes, domain: usize) -> (Codes, usize) {
     (ranks, values as usize)
 }
 
-/// How many rows have which sensitive value.
+/// Counts of rows with each sensitive value.
 #[derive(Debug)]
 pub(super) struct Counts {
     pub rows: usize,
@@ -243,7 +243,7 @@ impl Counts {
         }
     }
 
-    /// Codes that occur, each with its count.
+    /// Returns the codes that occur, each with its count.
     fn each(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
         (0..).zip(&self.codes).map(|(place, &code): (usize, &u32)| {
             let count = if self.sorts { self.of[place] } else { self.of[code as usize] };
@@ -294,9 +294,9 @@ impl Whole {
         Self { below, sums, ordered }
     }
 
-    /// Earth mover's distance between some rows and the whole (Li, Li and Venkatasubramanian, ICDE 2007, Section 4): for
-    /// categories all values are equally far apart, numbers and times as many steps as lie between them in their order, as a
-    /// share of the longest way.
+    /// Computes the earth mover's distance between some rows and the whole. It is by Li, Li and Venkatasubramanian
+    /// (ICDE 2007, Section 4): for categories all values are equally far apart, numbers and times as many steps as lie
+    /// between them in their order, as a share of the longest way.
     fn distance(&self, counts: &mut Counts, rows: usize) -> f64 {
         let share = |count: u32| f64::from(count) / rows as f64;
         if !self.ordered {
@@ -315,7 +315,7 @@ impl Whole {
         distance / (values.max(2) - 1) as f64
     }
 
-    /// Sum of `|below[i] - share|` over `i` in `from..to`.
+    /// Returns the sum of `|below[i] - share|` over `i` in `from..to`.
     fn difference(&self, from: usize, to: usize, share: f64) -> f64 {
         let to = to.min(self.below.len());
         if from >= to {

@@ -56,7 +56,7 @@ fn counts(values: &[i32]) -> BTreeMap<i32, f64> {
     counts
 }
 
-/// Earth mover's distance by its definitions.
+/// Computes the earth mover's distance by its definitions.
 fn distance(part: &[i32], whole: &[i32], ordered: bool) -> f64 {
     let (p, q) = (counts(part), counts(whole));
     let share = |of: &BTreeMap<i32, f64>, value: &i32, all: usize| of.get(value).copied().unwrap_or(0.0) / all as f64;
@@ -69,7 +69,7 @@ fn distance(part: &[i32], whole: &[i32], ordered: bool) -> f64 {
     carried.sum::<f64>() / (q.len().max(2) - 1) as f64
 }
 
-/// Whether rows with these sensitive values may be a group.
+/// Returns true if rows with these sensitive values may be a group.
 fn keeps(params: &Mondrian, values: &[i32], rows: usize, whole: &[i32], ordered: bool) -> bool {
     let counts = counts(values);
     let n = values.len() as f64;
@@ -98,7 +98,7 @@ fn params() -> impl Strategy<Value = Mondrian> {
 }
 
 prop_compose! {
-    /// Skewed values, ties, NULLs, one-value columns, single rows, all-equal rows.
+    /// Generates skewed values, ties, NULLs, one-value columns, single rows, all-equal rows.
     fn table()(
         rows in prop_oneof![Just(0_usize), Just(1), 2..90_usize],
         domains in prop::collection::vec(prop_oneof![Just(1), 2..4_i32, Just(40)], 1..4),
@@ -173,7 +173,7 @@ proptest! {
         }
     }
 
-    /// No boundary between two values is left that is allowed and would make the release tighter.
+    /// No allowed boundary between two values is left that makes the release tighter.
     #[test]
     fn no_better_cut_is_left(table in table(), params in params(), seed in 0_u64..9) {
         let table = Table { hierarchies: Vec::new(), ..table };
@@ -344,7 +344,7 @@ fn hierarchies_of_very_many_leaves() {
     }
 }
 
-/// Of which there are more than steps of two bytes can keep apart, one far from all others.
+/// Every value can be cut from the next, beyond what two bytes tell apart. One is far from all others.
 #[test]
 fn every_value_can_be_cut_from_the_next() {
     for (values, cuts) in [(45_000, Cuts::Tight), (60_000, Cuts::Median), (61_000, Cuts::Tight)] {
@@ -468,7 +468,7 @@ fn large_parts_are_cut_as_well_as_small_ones() {
     assert!(tight < 2.0 * (10.0_f64 / 60_000.0).sqrt(), "{tight}");
 }
 
-/// One value far away from all others does not hide them behind itself.
+/// A value far away from all others does not hide them behind itself.
 #[test]
 fn a_sentinel_does_not_stop_cuts() {
     let values = std::iter::once(-1_000_000_000).chain(0..30_000).map(Some).collect();
@@ -526,7 +526,7 @@ fn broken_releases_are_caught() {
     assert!(swapped(&Mondrian { l: None, ..params }).contains("not t-close"));
 }
 
-/// An interval that is tighter than the node it stands for says more than was promised.
+/// An interval tighter than the node it stands for says more than was promised.
 #[test]
 fn intervals_that_are_no_nodes_are_caught() {
     let table = Table { quasi: vec![some(&[0, 1, 2, 0])], hierarchies: bands("q0", 16, 4), ..Table::default() };

@@ -11,7 +11,7 @@ use crate::extent::{Extent, FOUR, Position};
 /// Even cuts leave at least one row of so many on each side.
 pub(super) const EVEN: usize = 16;
 
-/// Which cuts are looked at.
+/// Selection of cuts to look at.
 pub(super) struct Search<'a, P> {
     pub axes: &'a Axes<P>,
     /// Rows on each side, at least.
@@ -20,7 +20,7 @@ pub(super) struct Search<'a, P> {
     pub even: bool,
 }
 
-/// Bytes that a search needs for each row, at most.
+/// Returns the bytes that a search needs for each row, at most.
 pub(super) fn bytes_per_row<const W: usize, P: Position>() -> usize {
     // For each value three boxes and some numbers; of each attribute, a boundary behind it and the value alone.
     3 * size_of::<Extent<W, P>>() + size_of::<(f32, usize, Cut<P>)>() * 2 * FOUR * W + 4 * size_of::<usize>()
@@ -89,7 +89,7 @@ impl<P: Position> Search<'_, P> {
         &scratch.found
     }
 
-    /// Loss of so many rows in each of these boxes.
+    /// Returns the loss of so many rows in each of these boxes.
     pub(super) fn loss<const W: usize, const N: usize>(&self, sides: [(usize, &Extent<W, P>); N]) -> f32 {
         sides.iter().map(|(rows, extent)| *rows as f32 * self.axes.length(extent)).sum()
     }
@@ -112,7 +112,7 @@ impl<P: Position> Search<'_, P> {
         }
     }
 
-    /// Cuts between neighbouring values that are something together, and the rest on both sides of them.
+    /// Lists cuts of neighbouring values that are something together. The rest is on both sides of them.
     fn picks<const W: usize>(
         &self,
         axis: &Axis<P>,
@@ -150,7 +150,7 @@ impl<P: Position> Search<'_, P> {
         });
     }
 
-    /// The least and the greatest rows, as few as can be a group, where no boundary leaves so few.
+    /// Finds the least and the greatest rows, as few as can be a group. They count where no boundary leaves so few.
     fn relaxed<const W: usize>(&self, attribute: usize, items: &[Item<W, P>], scratch: &mut Scratch<W, P>) {
         let all = items.len();
         for low in [true, false] {
@@ -229,7 +229,7 @@ impl<const W: usize, P: Position> Scratch<W, P> {
         }
     }
 
-    /// `place` tells the one of a position, below `places`.
+    /// Counts items; `place` tells the place of a position, below `places`.
     fn count(&mut self, attribute: usize, items: &[Item<W, P>], places: usize, place: impl Fn(P) -> usize) {
         self.rows.resize(places, 0);
         self.boxes.resize(places, Extent::NONE);
