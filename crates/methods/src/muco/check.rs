@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::release::{Groups, Perturbed};
 use crate::seen::Seen;
 
-/// The groups, and whether all of what was drawn is there.
+/// Checks the groups, and that all of what was drawn is there.
 pub(super) fn check(source: &Source<'_>, groups: &Groups, perturbed: &Perturbed, params: &Muco) -> Result<()> {
     let broken = (0..groups.len())
         .into_par_iter()
@@ -55,7 +55,7 @@ pub(super) fn passed(broken: Option<&'static str>) -> Result<()> {
     }
 }
 
-/// What is wrong with a group, if anything.
+/// Returns the fault of a group, if it has one.
 fn broken_group(source: &Source<'_>, groups: &Groups, group: usize, params: &Muco) -> Option<&'static str> {
     let members = &groups.members[groups.range(group)];
     if members.len() < params.l {

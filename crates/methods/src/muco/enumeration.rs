@@ -1,5 +1,5 @@
-//! What a reader knows of `delta => 'equal'` who is shown the groups, knows all quasi-identifiers and this code, and combines all columns: all draws
-//! are enumerated, for every way to give out the values, with exact weights.
+//! Enumeration of all draws of `delta => 'equal'` with exact weights, for every assignment of values. The reader is
+//! shown the groups, knows all quasi-identifiers and this code, and combines all columns.
 
 use std::collections::BTreeMap;
 
@@ -35,8 +35,8 @@ impl Lots for Asked {
 /// A group: who is in it, and its rows: quasi-identifiers and sensitive value.
 type Group = (Vec<u32>, Vec<(Vec<u32>, u32)>);
 
-/// How many times likelier somebody's value is than one of the group's size, at most; the least size of a group; and how many things can be
-/// seen.
+/// Infers the greatest ratio of a value's probability to one of the group's size. It returns also the least size of
+/// a group, and how many things can be seen.
 fn infer(quasi: &[&[i32]], values: &[i32], l: usize, cuts: Cuts) -> (Share, Share, usize) {
     let column = |column: &&[i32]| column.iter().copied().map(Some).collect();
     let mut worlds: BTreeMap<Vec<Group>, Vec<(Vec<i32>, Share)>> = BTreeMap::new();

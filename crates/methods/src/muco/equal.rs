@@ -29,7 +29,7 @@ use crate::{Monitor, WHERE_VALUES_CHANGE};
 /// Groups dealt at a time.
 const CHUNK: usize = 64;
 
-/// A release of new people, in groups of at least `l` with different sensitive values, and of the rings that are known.
+/// Makes a release of new people in groups of `l` or more, with known rings. Groups have different sensitive values.
 ///
 /// # Errors
 /// When one value makes up more than `1/l` of the new people, or somebody has another one than before.
@@ -56,7 +56,7 @@ pub(super) fn release(
     Ok((groups, perturbed))
 }
 
-/// Groups of new people, and what they publish.
+/// Returns the groups of new people, and what they publish.
 fn draw(
     microdata: &Microdata,
     what: &str,
@@ -122,7 +122,7 @@ fn deal(microdata: &Microdata, groups: &Groups, source: &impl Source, monitor: &
     Ok(all)
 }
 
-/// The rows of people of whose rings nothing is known, which are to be drawn.
+/// Returns the rows of people without known rings, which are to be drawn.
 ///
 /// # Errors
 /// When somebody has another sensitive value than the one that they are published with for ever.
@@ -157,7 +157,7 @@ fn go_on(microdata: &Microdata, known: &Dealt, groups: &mut Groups, perturbed: &
     perturbed.ghosts = known.ghosts;
 }
 
-/// The last look at a release before a row leaves: every row is in one group, which has different sensitive values and publishes its own
+/// Checks the release before a row leaves: rows are in one group with different values. It publishes its own
 /// values, each as often as it has it. Those of ghosts are those of somebody who is there.
 fn check(microdata: &Microdata, groups: &Groups, perturbed: &Perturbed, l: usize) -> Result<()> {
     let d = microdata.quasi.len();

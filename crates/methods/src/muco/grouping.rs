@@ -14,7 +14,7 @@ use crate::mondrian::{self, Cuts, Source};
 use crate::release::Groups;
 use crate::{Monitor, assignment};
 
-/// Groups that are rings of leaves which are cut by all worlds: neither cuts nor groups tell anything of values but that those of a group differ.
+/// Returns the groups that are rings of leaves which are cut by all worlds: neither cuts nor groups tell anything of values but that those of a group differ.
 pub(super) fn fair(
     microdata: &Microdata,
     l: usize,
@@ -31,7 +31,7 @@ pub(super) fn fair(
     Ok(Groups { starts, members: rings.people, sensitive, ..Groups::default() })
 }
 
-/// Parts are dealt in the order of their places, each with a stream of random numbers of its own.
+/// Deals parts in the order of their places, each with its own random numbers.
 pub(super) fn group(
     microdata: &Microdata,
     l: usize,

@@ -22,10 +22,10 @@ use crate::microdata::Distance;
 const STEPS: u64 = 1 << 10;
 /// Of those that step aside, a quarter goes either way.
 const QUARTERS: u64 = 4;
-/// How much finer than the optimal tables mixed ones are.
+/// Fineness of mixed tables, as a multiple of the optimal tables'.
 pub(super) const FINER: u64 = STEPS * QUARTERS;
 
-/// How an attribute is mixed.
+/// Mixture of an attribute.
 pub(super) struct Mixture {
     /// Of [`STEPS`], how many of those that publish a value step aside.
     share: u64,
@@ -40,11 +40,11 @@ struct Aside {
     parts: Vec<u64>,
     /// Parts with which rows of each value change, before and after; as fine.
     changes: Vec<[i64; 2]>,
-    /// How much farther the rows move on average, as a share of the greatest distance.
+    /// Additional mean way of the rows, as a share of the greatest distance.
     farther: f64,
 }
 
-/// How the attributes are mixed; `None` if every row changes as it is, or none must.
+/// Mixes the attributes; `None` if every row changes as it is, or none must.
 pub(super) fn mixtures(solved: &[Solved<'_>]) -> Result<Option<Vec<Mixture>>> {
     let [first, _, ..] = solved else { return Ok(None) };
     let whole = first.table.whole();
@@ -83,7 +83,7 @@ pub(super) fn mixtures(solved: &[Solved<'_>]) -> Result<Option<Vec<Mixture>>> {
     Ok(Some(aside.into_iter().zip(shares).map(|(aside, share)| Mixture { share, aside }).collect()))
 }
 
-/// The least share with which every row changes in one attribute on average: `before` with none of it, `after` with all.
+/// Returns the least share with which every row changes in one attribute on average: `before` with none of it, `after` with all.
 fn least_share(before: &[i64], after: &[i64], whole: i64) -> Option<u64> {
     let mut share = 0;
     for (&before, &after) in before.iter().zip(after).filter(|(before, _)| **before < whole) {
@@ -129,14 +129,14 @@ impl Aside {
         Self { columns, parts, changes, farther: farther.max(0.0) / widest }
     }
 
-    /// How much more rows of a value change.
+    /// Returns the number of rows of a value that change in addition.
     fn gain(&self, value: usize) -> i64 {
         let [before, after] = self.changes[value];
         after - before
     }
 }
 
-/// Where those go who would publish a value of a group and step aside. At an end of the range both are the same.
+/// Returns the neighbours of a value that rows publish instead when they step aside. At an end of the range both are the same.
 fn neighbours(distance: &Distance, codes: &[u32], place: usize) -> [u32; 2] {
     let code = codes[place];
     match distance.range(codes) {
@@ -150,7 +150,7 @@ fn neighbours(distance: &Distance, codes: &[u32], place: usize) -> [u32; 2] {
 }
 
 impl Mixture {
-    /// The mixed table.
+    /// Returns the mixed table.
     pub(super) fn apply(self, solved: Solved<'_>) -> GroupTable {
         if self.share == 0 {
             return GroupTable::of(solved);

@@ -88,24 +88,24 @@ pub struct Muco {
     pub delta: Share,
     /// Least number of rows, and of different sensitive values, in a group.
     pub l: usize,
-    /// How the table is cut.
+    /// Way to cut the table.
     pub cuts: Cuts,
-    /// Whether all rows of a group draw from one distribution, of every quasi-identifier.
+    /// True if all rows of a group draw from one distribution, of every quasi-identifier.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub equal: bool,
-    /// Whether cuts are decided by all worlds, so that a reader who learns the groups learns nothing from the cuts that were not made. With
-    /// equal shares they always are.
+    /// True if all worlds decide cuts: cuts that were not made tell nothing. This is so to a reader who learns the
+    /// groups. With equal shares they always are.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub fair: bool,
 }
 
 impl Muco {
     setters! {
-        /// Whether cuts are decided by all worlds.
+        /// Lets all worlds decide cuts.
         with_fair(fair: bool);
     }
 
-    /// The method with these parameters. Without `l`, groups are as small as delta allows.
+    /// Returns the method with these parameters. Without `l`, groups are as small as delta allows.
     ///
     /// # Errors
     /// When delta is not possible in groups of `l` rows.
@@ -128,7 +128,7 @@ impl Muco {
         Ok(Self { delta: Share::try_new("delta", delta)?, l, cuts, equal: false, fair: false })
     }
 
-    /// The method in which every row of a group of `l` or more is as likely to be anybody's as the others.
+    /// Makes the method in which each row of a group is equally likely anybody's. Groups have `l` rows or more.
     ///
     /// # Errors
     /// When `l` is less than 2.
@@ -256,7 +256,7 @@ impl Method for Muco {
         Foreseen::Nothing
     }
 
-    /// Whole rings have `l` different values, each once. Delta is a promise of tables that nobody keeps.
+    /// Promises that whole rings have `l` different values, each once. Delta is a promise of tables that nobody keeps.
     fn promises(&self) -> Option<Promises> {
         Some(match self.equal {
             true => Promises { whole: Some(self.l), memory: Remembered::Dealt(self.l), ..Promises::default() },
@@ -294,8 +294,8 @@ impl Method for Muco {
         ))
     }
 
-    /// For each row its positions, and room to cut a part, its place, its value, its group and its published values; and the
-    /// tables.
+    /// Adds up the bytes of each row, of room to cut, and of the tables. Each row has its positions, its place, its
+    /// value, its group and its published values.
     fn working_bytes(&self, rows: usize, quasi: usize) -> usize {
         let axes = mondrian::axes_bytes(rows, quasi);
         if self.equal {

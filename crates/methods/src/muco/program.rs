@@ -14,14 +14,14 @@
 
 use std::sync::Arc;
 
-/// Reduced costs and ratios are told from zero by this much, where the greatest distance is 1.
+/// Tolerance of reduced costs and ratios, where the greatest distance is 1.
 const TOLERANCE: f64 = 1e-10;
 /// Pivots below this are not trusted, where the greatest entry of the column is 1.
 const PIVOT: f64 = 1e-9;
-/// Those below this are trusted if the inverse is new only: they can be what rounding has left of nothing, and the covers would be
-/// too much alike after them.
+/// Limit below which entries are trusted only if the inverse is new. They can be what rounding has left of nothing,
+/// and the covers would be too much alike after them.
 const UNSURE: f64 = 1e-6;
-/// How far a row may be from being covered once. Beyond it something went wrong.
+/// Tolerance of a row being covered once. Beyond it something went wrong.
 const SLACK: f64 = 1e-9;
 /// Pivots after which the inverse is computed anew.
 const FRESH: usize = 64;
@@ -37,7 +37,7 @@ pub(super) struct Program<'a> {
     pub weights: &'a [u32],
     /// Distance between any two values, row after row; not negative.
     pub distances: &'a [f64],
-    /// Whether values are in order on a line, so that neighbours are near.
+    /// True if values are in order on a line, so that neighbours are near.
     pub line: bool,
     /// Rows that must be able to publish a value: 1 / delta, at most all.
     pub cover: f64,
@@ -48,7 +48,7 @@ impl Program<'_> {
         self.weights.len()
     }
 
-    /// Expected distance of a table, over all rows.
+    /// Returns the expected distance of a table, over all rows.
     #[cfg(test)]
     pub(super) fn cost(&self, table: &[f64]) -> f64 {
         let d = self.values();
@@ -56,8 +56,8 @@ impl Program<'_> {
         (0..d * d).map(of).sum()
     }
 
-    /// An optimal table, row after row. Its sums are right to rounding. `start` is asked for where to begin, if pivots are needed at all: a basis of the
-    /// same rows.
+    /// Returns an optimal table, row after row. Its sums are right to rounding. `start` is asked for where to begin, if pivots are needed at all: a basis
+    /// of the same rows.
     pub(super) fn solve(&self, start: impl FnOnce() -> Option<Arc<Basis>>) -> Vec<f64> {
         let d = self.values();
         let widest = self.distances.iter().copied().fold(0.0, f64::max);
@@ -86,18 +86,18 @@ impl Program<'_> {
         table
     }
 
-    /// An optimal basis, where the greatest distance is 1; with less and less trust in what many pivots leave of an inverse.
+    /// Returns an optimal basis, where the greatest distance is 1; with less and less trust in what many pivots leave of an inverse.
     pub(super) fn optimal(&self) -> Option<Basis> {
         [FRESH, 1].into_iter().find_map(|fresh| self.optimum(Basis::new(self), fresh))
     }
 
-    /// The optimal basis that pivots from this one lead to.
+    /// Returns the optimal basis that pivots from this one lead to.
     fn optimum(&self, mut basis: Basis, fresh: usize) -> Option<Basis> {
         basis.optimize(self, fresh);
         basis.covers_all(self.values()).then_some(basis)
     }
 
-    /// What it costs if these rows all publish one value, and which.
+    /// Returns the cost of these rows all publishing one value, and the best value.
     fn best_value(&self, rows: std::ops::Range<usize>) -> (f64, usize) {
         let d = self.values();
         let cost = |value: usize| -> f64 {
@@ -154,14 +154,14 @@ impl Program<'_> {
 pub(super) struct Basis {
     /// Published value of each cover.
     values: Vec<usize>,
-    /// How much of each row is in each cover, 0 to 1; cover after cover.
+    /// Share of each row in each cover, 0 to 1; cover after cover.
     shares: Vec<f64>,
     costs: Vec<f64>,
-    /// How often each cover is used.
+    /// Level at which each cover is used.
     levels: Vec<f64>,
     /// Inverse of the matrix of the shares, a row per cover.
     inverse: Vec<f64>,
-    /// Where pricing goes on.
+    /// Place where pricing goes on.
     next: usize,
 }
 
@@ -173,7 +173,7 @@ struct Cover {
 }
 
 impl Basis {
-    /// The blocks of the program; artificial covers of single rows, which are not used, make up the number.
+    /// Returns the blocks of the program; artificial covers of single rows, which are not used, make up the number.
     fn new(program: &Program<'_>) -> Self {
         let d = program.values();
         let mut basis = Self {
@@ -203,7 +203,7 @@ impl Basis {
         basis
     }
 
-    /// The same covers at the distances of another program of the same rows.
+    /// Returns the same covers at the distances of another program of the same rows.
     fn at(&self, program: &Program<'_>) -> Self {
         let d = program.values();
         let mut basis = Self { next: 0, ..self.clone() };
@@ -214,7 +214,7 @@ impl Basis {
         basis
     }
 
-    /// Bytes held.
+    /// Returns the bytes held.
     pub(super) fn size(&self) -> usize {
         let d = self.values.len();
         size_of::<Self>() + d * size_of::<usize>() + 2 * d * (d + 1) * size_of::<f64>()
@@ -253,7 +253,7 @@ impl Basis {
         }
     }
 
-    /// A cover that costs less than its rows are worth.
+    /// Returns a cover that costs less than its rows are worth.
     fn price(&mut self, program: &Program<'_>, prices: &[f64], order: &mut Vec<(f64, usize)>) -> Option<Cover> {
         let d = program.values();
         let mut best: Option<(f64, usize)> = None;
@@ -278,7 +278,7 @@ impl Basis {
         Some(cover)
     }
 
-    /// Which cover leaves: the first to be used up; of several, the lexicographically first.
+    /// Returns the cover that leaves: the first to be used up; of several, the lexicographically first.
     fn leaving(&self, direction: &[f64], least: f64) -> Option<usize> {
         let d = direction.len();
         let mut found: Option<usize> = None;
@@ -301,7 +301,7 @@ impl Basis {
         found
     }
 
-    /// Whether every row is covered once.
+    /// Returns true if every row is covered once.
     fn covers_all(&self, d: usize) -> bool {
         (0..d).all(|row| {
             let places = (0..d).filter(|&place| self.values[place] != ARTIFICIAL);
@@ -328,8 +328,8 @@ impl Basis {
         self.shares[leaving * d..][..d].copy_from_slice(&cover.shares);
     }
 
-    /// Computes the inverse and the levels from the covers, without the rounding of many pivots (Gauss and Jordan, with pivots from
-    /// the greatest entries). Leaves them as they are, and returns false, where the covers are too much alike for that.
+    /// Computes the inverse and the levels from the covers, without the rounding of pivots. It is by Gauss and Jordan, with pivots
+    /// from the greatest entries. Leaves them as they are, and returns false, where the covers are too much alike for that.
     fn refresh(&mut self, d: usize) -> bool {
         // Column `c` of the matrix is cover `c`: its rows are eliminated against the unit matrix.
         let width = 2 * d;

@@ -30,7 +30,7 @@ pub(super) struct Values {
 }
 
 impl Values {
-    /// Those of these rows.
+    /// Collects the values of these rows.
     pub(super) fn collect(&mut self, codes: impl Iterator<Item = u32>) {
         self.codes.clear();
         self.weights.clear();
@@ -40,7 +40,7 @@ impl Values {
         self.codes.dedup();
     }
 
-    /// Place of a value that occurs.
+    /// Returns the place of a value that occurs.
     #[inline]
     pub(super) fn place(&self, code: u32) -> usize {
         self.codes.partition_point(|&other| other < code)
@@ -92,7 +92,7 @@ impl Memo {
         Self { delta, starts: Starts::new(cover(delta)), shards }
     }
 
-    /// The table for these values of an attribute. The same whoever solved it.
+    /// Returns the table for these values of an attribute. The same whoever solved it.
     pub(super) fn table(&self, attribute: usize, distance: &Distance, values: &Values) -> Arc<OutputTable> {
         let key = Key::new(attribute, distance, values);
         let shard = &self.shards[FxBuildHasher.hash_one(&key) as usize % SHARDS];
@@ -148,7 +148,7 @@ impl Memo {
     }
 }
 
-/// Rows that delta asks for: 1 / delta, exact where delta is the double next to a unit fraction.
+/// Returns the rows that delta asks for: 1 / delta, exact where delta is the double next to a unit fraction.
 pub(super) fn cover(delta: f64) -> f64 {
     let whole = (1.0 / delta).round();
     if 1.0 / whole == delta { whole } else { 1.0 / delta }

@@ -78,7 +78,7 @@ fn entries(batch: &RecordBatch) -> Vec<Entry> {
     (0..batch.num_rows()).map(entry).collect()
 }
 
-/// A snapshot, and what the ledger says of it.
+/// Returns a snapshot, and what the ledger says of it.
 fn snapshot(rows: &[Row], d: usize, known: &[Entry], key: [u64; 2]) -> Result<(Microdata, State, Layout)> {
     let (batch, layout) = table(rows, d);
     let mut builder = SnapshotBuilder::try_new(layout.clone(), Some(StateKind::Dealt))?;
@@ -93,7 +93,7 @@ fn snapshot(rows: &[Row], d: usize, known: &[Entry], key: [u64; 2]) -> Result<(M
 /// A ring in a release: who is in it, and the rows that are shown: quasi-identifiers, sensitive value, and whose row it is.
 type Shown = (BTreeSet<i64>, Vec<(Vec<i32>, i32, i64)>);
 
-/// The rings of a release.
+/// Returns the rings of a release.
 fn rings(release: &Release) -> Vec<Shown> {
     let (microdata, groups) = (&release.microdata, &release.groups);
     let perturbed = release.body.perturbed().unwrap();
@@ -116,7 +116,7 @@ fn rings(release: &Release) -> Vec<Shown> {
     (0..groups.len()).map(ring).collect()
 }
 
-/// What a release leaves to later ones.
+/// Returns the state that a release leaves to later ones.
 fn remembered(release: Release, state: &State, layout: &Layout, number: i64) -> (Published, Vec<Entry>) {
     let description = Description::new("test", "{}".into(), "x".into(), None);
     let (view, form) = (View::Public, Form::Perturbed);
@@ -140,15 +140,15 @@ struct History {
     present: Vec<Vec<(i64, Vec<i32>)>>,
 }
 
-/// What a reader is shown of a release: of each ring, who is in it, and its rows.
+/// View of a release by a reader: of each ring, its people and its rows.
 type Seen = Vec<(BTreeSet<i64>, Vec<(Vec<i32>, i32)>)>;
 
-/// What a reader knows of everybody's value, of whom only rings, quasi-identifiers, presence and rows are known.
+/// Inferences about everybody's value. Only rings, quasi-identifiers, presence and rows are known.
 #[derive(Debug)]
 struct Inferred {
     /// The greatest probability of anybody's value.
     most: Probability,
-    /// How many times likelier it is than one of the size of the ring.
+    /// Ratio of the probability to one of the size of the ring.
     times: Probability,
     outcomes: usize,
     /// Outcomes with a row of somebody who is not there.
@@ -212,7 +212,7 @@ impl History {
         Inferred { most, times, outcomes, ghosts: with_ghosts }
     }
 
-    /// The law of a release in this world, beside what the earlier ones have left.
+    /// Computes the law of a release in this world, after the earlier ones.
     fn law(
         &self,
         number: usize,
@@ -257,8 +257,8 @@ fn people(quasi: &[(i64, &[i32])]) -> Vec<(i64, Vec<i32>)> {
     quasi.iter().map(|(id, quasi)| (*id, quasi.to_vec())).collect()
 }
 
-/// A ring of three people, who get older, leave and return, also one by one until one is left: everybody has each of its values with the same
-/// probability, exactly, after two releases and after three.
+/// A ring tells nothing of its people after two and three releases. Three people get older, leave and return, also
+/// one by one until one is left: everybody has each of its values with the same probability, exactly.
 #[test]
 fn a_ring_tells_nothing_of_its_people() {
     let first = people(&[(0, &[20]), (1, &[20]), (2, &[60])]);
@@ -285,7 +285,7 @@ fn columns_together_tell_nothing_over_two_releases() {
     assert!(inferred.ghosts > 0);
 }
 
-/// With cuts that were made and cuts that were not, people who come later, rings that are gone and rings that return.
+/// Over several releases nobody's value is likelier, for made and unmade cuts. People come later, and rings go and return.
 #[test]
 fn over_several_releases_nobodys_value_is_likelier_than_one_of_l() {
     let cases = [
@@ -344,7 +344,7 @@ impl Series {
         Self { method: Muco::equal(l, Cuts::Tight).unwrap(), d, known: Vec::new(), releases: 0 }
     }
 
-    /// The rings of the next release, and its rows as they leave.
+    /// Returns the rings of the next release, and its rows as they leave.
     fn publish(&mut self, rows: &[Row], seed: u64) -> Result<(Vec<Shown>, RecordBatch)> {
         let mut rng = ChaCha20Rng::seed_from_u64(seed);
         let (microdata, state, layout) = snapshot(rows, self.d, &self.known, [seed, 5])?;
@@ -356,7 +356,7 @@ impl Series {
         Ok((shown, published.batch(0, published.len()).unwrap()))
     }
 
-    /// What a ring is to show of these people, by the definition.
+    /// Returns the rows that a ring is to show of these people, by the definition.
     fn expected(&self, people: &BTreeSet<i64>, present: &HashMap<i64, Vec<i32>>) -> Vec<(Vec<i32>, i32, i64)> {
         let mut ring: Vec<&Entry> = self.known.iter().filter(|entry| people.contains(&entry.id)).collect();
         ring.sort_unstable_by_key(|entry| entry.place);
@@ -370,14 +370,14 @@ impl Series {
     }
 }
 
-/// Who of a ring is there with which quasi-identifiers, and what its rows show.
+/// Present people of a ring with quasi-identifiers, and the rows that it shows.
 type Last = (Vec<Option<Vec<i32>>>, Vec<(Vec<i32>, i32, i64)>);
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(150))]
 
-    /// Whoever comes, leaves, returns and changes: rings stay, all of their rows are shown as long as somebody is there, and what they show is what
-    /// they were dealt; and neither the order of arrival nor threads decide anything.
+    /// Rings stay in chains of releases, and all rows are shown while somebody is there. People come, leave, return and
+    /// change; rows show what they were dealt; and neither the order of arrival nor threads decide anything.
     #[test]
     fn chains_of_releases(l in 2_usize..5, d in 1_usize..4, turnover in 0.0..0.6, seed in any::<u64>()) {
         let mut rng = ChaCha20Rng::seed_from_u64(seed);
@@ -447,7 +447,7 @@ proptest! {
     }
 }
 
-/// Who has another sensitive value than before is refused, and so are new people of whom too many have one value.
+/// People with changed values are refused, and new people with too frequent a value.
 #[test]
 fn what_cannot_go_on_is_refused() {
     let rows = |values: &[i32]| -> Vec<Row> { (0..).zip(values).map(|(id, &value)| (id, vec![7], value)).collect() };

@@ -31,7 +31,7 @@ impl Starts {
         Self { cover, known: RwLock::default() }
     }
 
-    /// The basis for these rows. The same whenever it is asked.
+    /// Returns the basis for these rows. The same whenever it is asked.
     pub(super) fn of(&self, weights: &[u32]) -> Option<Arc<Basis>> {
         let known = || self.known.read().unwrap_or_else(PoisonError::into_inner);
         if let Some(basis) = known().bases.get(weights) {

@@ -5,11 +5,11 @@
 
 use super::mix;
 
-/// What a row or a column would have to lose at most so that the table can be made exact, tried in this order.
+/// Greatest losses of a row or column to make the table exact, in this order.
 const SPARE: [f64; 5] =
     [0.0, 1.0 / (1u64 << 32) as f64, 1.0 / (1u64 << 24) as f64, 1.0 / (1u64 << 16) as f64, 1.0 / 256.0];
 
-/// With which probability rows of one value publish another, for the different values of a group.
+/// Probabilities of publishing another value, for the different values of a group.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct OutputTable {
     values: usize,
@@ -19,7 +19,7 @@ pub(super) struct OutputTable {
     parts: Vec<u64>,
 }
 
-/// Whether a column whose greatest entry is `most` and which sums to `sum` keeps delta. Both are exact as doubles.
+/// Returns true if a column with these entries keeps delta. Its greatest entry is `most`, and it sums to `sum`. Both are exact as doubles.
 ///
 /// Sums of columns that keep delta keep it: of two fractions, their mediant lies between, and rounding does not change an order.
 pub(super) fn keeps(most: u64, sum: u64, delta: f64) -> bool {
@@ -27,7 +27,7 @@ pub(super) fn keeps(most: u64, sum: u64, delta: f64) -> bool {
 }
 
 impl OutputTable {
-    /// The exact table next to a solution. `weights` are the rows of each value.
+    /// Returns the exact table next to a solution. `weights` are the rows of each value.
     pub(super) fn new(solution: &[f64], weights: &[u32], delta: f64) -> Self {
         let values = weights.len();
         let rows: u64 = weights.iter().copied().map(u64::from).sum();
@@ -45,30 +45,30 @@ impl OutputTable {
         Self { values, whole, parts }
     }
 
-    /// The parts that make a probability of one.
+    /// Returns the parts that make a probability of one.
     pub(super) fn whole(&self) -> u64 {
         self.whole
     }
 
-    /// Parts of all probabilities, row after row.
+    /// Returns the parts of all probabilities, row after row.
     pub(super) fn parts(&self) -> &[u64] {
         &self.parts
     }
 
-    /// Parts of the probability that a row of one value publishes another.
+    /// Returns the parts of the probability that a row of one value publishes another.
     #[inline]
     pub(super) fn parts_of(&self, row: usize, value: usize) -> u64 {
         self.parts[row * self.values + value]
     }
 
-    /// Bytes held.
+    /// Returns the bytes held.
     pub(super) fn size(&self) -> usize {
         size_of::<Self>() + self.parts.capacity() * size_of::<u64>()
     }
 }
 
-/// Parts of a table in which all rows give up the share `spare` of every column, rounded so that columns keep delta, and publish the
-/// value `rest` with what is left to them. As everybody does, that column has room for it.
+/// Returns the exact parts of a table whose rows give up a share of columns. The share is `spare` of every column; parts are rounded so
+/// that columns keep delta, and rows publish the value `rest` with what is left to them. As everybody does, that column has room for it.
 fn exact(solution: &[f64], weights: &[u32], delta: f64, whole: u64, rest: usize, spare: f64) -> Option<Vec<u64>> {
     let values = weights.len();
     let scale = whole as f64 * (1.0 - spare);
@@ -102,12 +102,12 @@ fn exact(solution: &[f64], weights: &[u32], delta: f64, whole: u64, rest: usize,
 
 #[cfg(test)]
 impl OutputTable {
-    /// The probability that a row of one value publishes another.
+    /// Returns the probability that a row of one value publishes another.
     pub(super) fn probability(&self, row: usize, value: usize) -> f64 {
         self.parts_of(row, value) as f64 / self.whole as f64
     }
 
-    /// Whether rows sum to one and columns keep delta: by the probabilities as they are drawn, in floating point, without a tolerance.
+    /// Returns true if rows sum to one and columns keep delta: by the probabilities as they are drawn, in floating point, without a tolerance.
     pub(super) fn keeps(&self, weights: &[u32], delta: f64) -> bool {
         let d = self.values;
         let sums_to_one = |row: usize| (0..d).map(|value| self.probability(row, value)).sum::<f64>() == 1.0;

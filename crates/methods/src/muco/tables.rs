@@ -8,7 +8,7 @@ use super::table::{OutputTable, keeps};
 use crate::error::Result;
 use crate::microdata::{Distance, Microdata};
 
-/// What the tables of groups are made of.
+/// Source of the tables of groups.
 pub(super) struct Source<'a> {
     pub microdata: &'a Microdata,
     pub distances: &'a [Distance],
@@ -17,7 +17,7 @@ pub(super) struct Source<'a> {
     pub widest: &'a [f64],
 }
 
-/// An attribute in which the rows of a group differ, and the optimal table of it.
+/// An attribute in which a group's rows differ, and its optimal table.
 pub(super) struct Solved<'a> {
     pub attribute: usize,
     pub values: Values,
@@ -46,12 +46,12 @@ pub(super) struct GroupTables {
     /// The parts that make a probability of one, in all of them.
     pub whole: u64,
     pub tables: Vec<GroupTable>,
-    /// Whether they were mixed so that no row stays as it is.
+    /// True if they were mixed so that no row stays as it is.
     pub mixed: bool,
 }
 
 impl Source<'_> {
-    /// The tables of these rows. The same whenever it is asked.
+    /// Returns the tables of these rows. The same whenever it is asked.
     pub(super) fn tables(&self, rows: &[u32]) -> Result<GroupTables> {
         let mut solved = Vec::new();
         for (attribute, distance) in self.distances.iter().enumerate() {
@@ -77,30 +77,30 @@ impl Source<'_> {
 }
 
 impl GroupTable {
-    /// The optimal table as it is.
+    /// Takes the optimal table as it is.
     pub(super) fn of(solved: Solved<'_>) -> Self {
         let parts = solved.table.parts().iter().map(|parts| parts * mix::FINER).collect();
         let columns = solved.values.codes.clone();
         Self { attribute: solved.attribute, values: solved.values, own: solved.own, columns, parts }
     }
 
-    /// Parts of the rows of a value.
+    /// Returns the parts of the rows of a value.
     pub(super) fn row(&self, value: usize) -> &[u64] {
         &self.parts[value * self.columns.len()..][..self.columns.len()]
     }
 
-    /// Column of a value.
+    /// Returns the column of a value.
     pub(super) fn column(&self, value: usize) -> usize {
         let code = self.values.codes[value];
         self.columns.partition_point(|&other| other < code)
     }
 
-    /// Parts of the probability that a row of this value publishes another.
+    /// Returns the parts of the probability that a row of this value publishes another.
     pub(super) fn change(&self, whole: u64, value: usize) -> u64 {
         whole - self.row(value)[self.column(value)]
     }
 
-    /// Whether rows sum to one and no row contributes more than delta to a column: exact, without a tolerance.
+    /// Returns true if rows sum to one and contribute at most delta to columns. It is exact, without a tolerance.
     pub(super) fn keeps(&self, whole: u64, delta: f64) -> bool {
         let rows = || (0..self.values.codes.len()).map(|value| self.row(value));
         let covers = |column: usize| {
@@ -113,12 +113,12 @@ impl GroupTable {
 }
 
 impl GroupTables {
-    /// Whether rows can be told apart by more than one attribute: only then must each of them change.
+    /// Returns true if rows can be told apart by more than one attribute: only then must each of them change.
     pub(super) fn must_change(&self) -> bool {
         self.tables.len() > 1
     }
 
-    /// Whether every row changes in one attribute at least, on average and so always: see [`draw`](super::draw).
+    /// Returns true if every row always changes in one attribute at least. It does on average, and so always: see [`draw`](super::draw).
     pub(super) fn always_change(&self) -> bool {
         let rows = self.tables.first().map_or(0, |table| table.own.len());
         (0..rows).all(|row| {

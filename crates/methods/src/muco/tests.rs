@@ -1,4 +1,5 @@
-//! Programs against an independent solver, tables and draws against their definitions, releases against what they promise.
+//! Tests of programs against an independent solver, and of tables, draws and releases. Tables and draws are compared with their definitions, releases with what
+//! they promise.
 
 use std::collections::HashMap;
 
@@ -19,7 +20,7 @@ use crate::AnyMethod;
 use crate::release::View;
 use crate::sample::{Table, bands};
 
-/// The least cost, by an interior point method on the program as the paper writes it; `None` if it does not get near enough.
+/// Returns the least cost by an interior point method on the paper's program. `None` if it does not get near enough.
 fn independent(program: &Program<'_>) -> Option<f64> {
     let d = program.weights.len();
     let variable = |row: usize, value: usize| row * d + value;
@@ -76,7 +77,7 @@ fn a_hair_of_a_row() {
     }
 }
 
-/// Values on a line, or anyhow; rows of each; and how many must cover each other, as a share of what is possible.
+/// Returns the values on a line, or anyhow; rows of each; and how many must cover each other, as a share of what is possible.
 fn programs() -> impl Strategy<Value = (Vec<u32>, Vec<f64>, bool, f64)> {
     let values = prop::collection::vec((1_u32..4, 0_u32..30), 2..9);
     (values, 0..3, 0.0..=1.0_f64, any::<bool>()).prop_map(|(values, kind, share, whole)| {
@@ -97,7 +98,7 @@ fn programs() -> impl Strategy<Value = (Vec<u32>, Vec<f64>, bool, f64)> {
     })
 }
 
-/// Whether it is a table that keeps delta, but for rounding.
+/// Returns true if it is a table that keeps delta, but for rounding.
 fn is_feasible(program: &Program<'_>, table: &[f64]) -> bool {
     let d = program.weights.len();
     let rows =
@@ -138,7 +139,7 @@ proptest! {
     }
 }
 
-/// Ages and zips of some groups of different sizes, all values different in a few columns only.
+/// Makes ages and zips of groups of different sizes, with few columns all different.
 fn table(rows: usize, quasi: usize, values: i32, seed: u64) -> Table {
     let mut rng = ChaCha20Rng::seed_from_u64(seed);
     let column = |j: usize, rng: &mut ChaCha20Rng| {
@@ -216,7 +217,7 @@ proptest! {
     }
 }
 
-/// Of each row, attribute and value of its group: the probability that it is published. By the tables, not by drawing.
+/// Computes the probability of each published value, of each row and attribute. By the tables, not by drawing.
 fn probabilities(source: &Source<'_>, rows: &[u32]) -> Vec<Vec<Vec<(u32, f64)>>> {
     let tables = source.tables(rows).unwrap();
     let of = |(place, &row): (usize, &u32)| {
@@ -288,7 +289,7 @@ fn draws_have_the_probabilities_of_the_tables() {
     }
 }
 
-/// The tables that rows are drawn from keep delta, mixed or not, down to the least delta that is possible; and every row changes.
+/// Tables that rows are drawn from keep delta, mixed or not, and every row changes. This holds down to the least delta that is possible.
 #[test]
 fn tables_that_are_drawn_from_keep_delta() {
     let mut mixed = 0;
@@ -341,8 +342,8 @@ fn tables_that_are_drawn_from_keep_delta() {
     assert!(mixed > 50, "{mixed}");
 }
 
-/// How much more than delta of a published value is any one row's, over many releases, in standard errors. Nothing of the method is used: it
-/// counts whose row had which value, in releases of one group.
+/// Returns the greatest excess of a row over delta in many releases, in standard errors. Nothing of the method is
+/// used: it counts whose row had which value, in releases of one group.
 fn greatest_excess(delta: f64, releases: impl Iterator<Item = RecordBatch>) -> f64 {
     let mut counts: HashMap<(usize, Option<i32>), HashMap<i64, f64>> = HashMap::new();
     for batch in releases {
@@ -363,7 +364,7 @@ fn greatest_excess(delta: f64, releases: impl Iterator<Item = RecordBatch>) -> f
 
 const EXCESS: f64 = 5.5;
 
-/// One group of rows with these columns, over and over.
+/// Draws one group of rows with these columns, over and over.
 fn excess_of(columns: &[Vec<Option<i32>>], l: usize, delta: f64, categories: bool) -> f64 {
     const DRAWS: u64 = 1500;
     let rows = columns[0].len() as i32;
@@ -386,8 +387,8 @@ fn nobody_publishes_a_value_alone() {
     }
 }
 
-/// Whoever counts over many releases which of a group's rows have a value finds no row among them more often than delta: whatever the rows
-/// have in common, with one quasi-identifier or more, of numbers, NULL, or leaves of a tree.
+/// Counting over many releases finds no row more often than delta. It holds whatever the rows have in common, with
+/// one quasi-identifier or more, of numbers, NULL, or leaves of a tree.
 #[test]
 fn shares_of_many_draws_keep_delta() {
     let mut rng = ChaCha20Rng::seed_from_u64(8);
