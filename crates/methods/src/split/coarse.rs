@@ -5,7 +5,7 @@ use crate::Monitor;
 
 /// Buckets up to this height are split by the paper's full search.
 const FINE_HEIGHT: usize = 64;
-/// The same for buckets of few values, for which a search at larger heights gains nothing: measured by the mean length of
+/// The same for buckets of few values, where larger heights gain nothing. It is measured by the mean length of
 /// intervals, at 200,000 rows and m = 2.
 const FINE_HEIGHT_OF_FEW: usize = 16;
 const FEW: usize = 4;
@@ -25,7 +25,7 @@ pub(crate) struct Node<'a, const W: usize, T> {
 }
 
 impl<const W: usize, T: Tag> Node<'_, W, T> {
-    /// How many rows of each list fall to the first `k` groups.
+    /// Counts the rows of each list that fall to the first `k` groups.
     fn rows_among_first(&self, k: usize) -> Vec<usize> {
         let offset = |list: usize| self.secret.of_list(list, self.height);
         let lists = self.lists.iter().enumerate();
@@ -84,7 +84,7 @@ fn halve<'a, const W: usize, T: Tag>(
     [Node { lists: left, height: k, secret: first }, Node { lists: right, height: node.height - k, secret: second }]
 }
 
-/// The attribute whose halves are shortest against the whole, judged by a sample of each list.
+/// Returns the attribute with the shortest halves against the whole, by samples of lists.
 pub(crate) fn best_attribute<const W: usize, T: Tag>(d: usize, node: &Node<'_, W, T>) -> usize {
     let mut sample: Vec<Place> = Vec::with_capacity(SAMPLE);
     let mut gain = |attribute: usize| {

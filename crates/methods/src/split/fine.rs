@@ -21,7 +21,7 @@ struct Bucket<const W: usize, T> {
     /// For each attribute, the places of the rows in `items`: list after list, each sorted by the attribute. A part of the
     /// bucket is a range of each list, the same range in every order.
     orders: Vec<Vec<u32>>,
-    /// Ranges of the lists, for the part being split and, below it on this stack, those it is a part of.
+    /// Ranges of the lists for the split part and, below on this stack, its wholes.
     ranges: Vec<[u32; 2]>,
     /// Number of lists.
     size: usize,
@@ -94,7 +94,7 @@ impl<const W: usize, T: Tag> Bucket<W, T> {
         self.ranges.truncate(left);
     }
 
-    /// One group.
+    /// Takes one group.
     fn take(&self, base: usize, order: usize, members: &mut [u32]) {
         for (member, &[start, end]) in members.iter_mut().zip(&self.ranges[base..]) {
             *member = match start < end {
@@ -104,7 +104,7 @@ impl<const W: usize, T: Tag> Bucket<W, T> {
         }
     }
 
-    /// Two groups, which is what half of all splits come down to: for each attribute, the lower row of every list goes left.
+    /// Splits two groups, as half of all splits do: each list's lower row goes left. It tries each attribute.
     fn split_pairs(&self, base: usize, order: usize, secret: Secret, members: &mut [u32]) {
         let order = &self.orders[order];
         let pair = |list: usize, attribute: usize| -> [Option<&Item<W, T>>; 2] {
@@ -139,7 +139,7 @@ impl<const W: usize, T: Tag> Bucket<W, T> {
         }
     }
 
-    /// How many rows of a list are among the first `k` places.
+    /// Counts the rows of a list among the first `k` places.
     #[inline]
     fn rows_among(&self, base: usize, height: usize, list: usize, k: usize) -> usize {
         let [start, end] = self.ranges[base + list];
@@ -147,7 +147,7 @@ impl<const W: usize, T: Tag> Bucket<W, T> {
         if rows == height { k } else { rows_among(k, height, rows, self.offsets[list]) }
     }
 
-    /// The attribute and the number of places that cost least.
+    /// Returns the attribute and the number of places that cost least.
     fn best_cut(&mut self, base: usize, height: usize) -> (usize, usize) {
         let mut best = (u32::MAX, 0, height / 2);
         for attribute in 0..self.orders.len() {
@@ -211,8 +211,8 @@ impl<const W: usize, T: Tag> Bucket<W, T> {
         best
     }
 
-    /// Reorders the part so that its first `k` places come first in every order, and pushes their ranges. They come first
-    /// in the order by `attribute` already, which is enough for halves that are not split by search.
+    /// Reorders the part by its first `k` places in every order, and pushes their ranges. They come first in the order
+    /// by `attribute` already, which is enough for halves that are not split by search.
     fn cut(&mut self, base: usize, height: usize, attribute: usize, k: usize) {
         for list in 0..self.size {
             let [start, end] = self.ranges[base + list];

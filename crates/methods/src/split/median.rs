@@ -20,7 +20,7 @@ impl<const W: usize, T> Default for Spare<W, T> {
 }
 
 impl<const W: usize, T: Tag> Spare<W, T> {
-    /// Tells the `cut` rows of a list that lie lowest, when it is asked about all of them in order. Of rows that lie at the cut, the first ones:
+    /// Tells the `cut` lowest rows of a list, when asked about all in order. Of rows that lie at the cut, the first ones:
     /// their order is random, so that no attribute that was cut before decides between rows that are alike in this one.
     pub(crate) fn lowest(
         &mut self,
@@ -72,13 +72,13 @@ impl<const W: usize, T: Tag> Spare<W, T> {
     }
 }
 
-/// The place at a rank, which is below the number of places, and how many lie below it.
+/// Returns the place at a rank, and the number of places below it. The rank is below the number of places.
 fn selected(places: &mut [Place], rank: usize) -> (Place, usize) {
     let (low, &mut at, _) = places.select_nth_unstable(rank);
     (at, low.iter().filter(|&&place| place < at).count())
 }
 
-/// The same without a comparison: counted by the upper half of their bits, and where these do not tell, by the lower.
+/// Returns the same without a comparison: counted by the upper half of their bits, and where these do not tell, by the lower.
 /// `copies` is empty, and is filled.
 fn counted(places: impl ExactSizeIterator<Item = Place>, copies: &mut Vec<Place>, rank: usize) -> (Place, usize) {
     let upper = |place: Place| (place >> 8) as u8 ^ 1 << 7;
@@ -111,7 +111,7 @@ fn counted(places: impl ExactSizeIterator<Item = Place>, copies: &mut Vec<Place>
     (Place::from_be_bytes([at ^ 1 << 7, lower as u8]), below + more_below)
 }
 
-/// The byte at a rank of bytes that are counted, and how many lie below it.
+/// Returns the byte at a rank of counted bytes, and the number below it.
 fn rank_of(rank: usize, count: impl Fn(usize) -> usize) -> (usize, usize) {
     let (mut byte, mut below) = (0, 0);
     while byte < 255 && below + count(byte) <= rank {
@@ -151,7 +151,7 @@ mod tests {
         }
     }
 
-    /// Of places all over, that differ in their lower bits only, of few values, at the ends, and all alike.
+    /// Places are counted as if sorted, wherever they are. They differ in their lower bits only, are of few values, at the ends, and all alike.
     #[test]
     fn places_are_counted_as_if_they_were_sorted() {
         let shapes: [fn(u32) -> Place; 5] = [

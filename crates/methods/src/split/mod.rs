@@ -1,4 +1,4 @@
-//! A balanced bucket of `h` rows per list becomes `h` groups of one row per list.
+//! Split of a balanced bucket of `h` rows per list into `h` groups. Groups have one row per list.
 //!
 //! Binary splits: with each list sorted by one attribute, the first `k` rows of every list form one side. m-Invariance's paper
 //! (Section 4.3)
@@ -27,12 +27,12 @@ use crate::Monitor;
 use crate::error::{Error, Result};
 use crate::microdata::Microdata;
 
-/// How a bucket is split.
+/// Way to split a bucket.
 pub(super) trait Splitter: Sync {
-    /// What it looks at of every row. Rows carry it, for to look it up by the row would miss the cache at every level of the splits.
+    /// Data that it looks at of every row. Rows carry it, for to look it up by the row would miss the cache at every level of the splits.
     type Tag: Tag;
 
-    /// That of a row.
+    /// Returns the tag of a row.
     fn tag(&self, microdata: &Microdata, row: u32) -> Self::Tag;
 
     /// Splits a bucket into groups; group `g` of `s` members goes to `members[g * s..][..s]`, in the order of the lists, with
@@ -84,13 +84,13 @@ pub(super) fn split(
     in_width!(microdata.quasi.len(), split_wide(microdata, lists, heights, secret, splitter, monitor))
 }
 
-/// Bytes of a row on its way through the splits.
+/// Returns the bytes of a row on its way through the splits.
 pub(super) fn item_bytes<S: Splitter>(quasi: usize, _splitter: &S) -> usize {
     size_of::<u32>() + fours(quasi) * FOUR * size_of::<Place>() + size_of::<S::Tag>()
 }
 
-/// Bytes of the room to put lists in order, where the longest lists of the buckets that are split at a time have so many rows together: that
-/// of a list and, as rows may change sides, of a copy; and what other threads take for the halves that they split. A row has `item` bytes.
+/// Returns the bytes of the room to put lists in order, in all threads. The longest lists of the buckets that are split at a time have so many rows together:
+/// there is room for a list and, as rows may change sides, of a copy; and other threads take room for the halves that they split. A row has `item` bytes.
 fn spare_bytes(rows: usize, item: usize) -> usize {
     let halves = 2 + rayon::current_num_threads().ilog2() as usize;
     halves * rows.saturating_mul(item + size_of::<Place>())
@@ -146,7 +146,7 @@ fn split_wide<const W: usize>(
     Ok(members)
 }
 
-/// The rows of lists, block of the table after block: rows of a list stand in their order, as a rule, far from each other, and those of other
+/// Returns the rows of lists, block of the table after block: rows of a list stand in their order, as a rule, far from each other, and those of other
 /// lists lie between them.
 fn items<const W: usize, S: Splitter>(
     microdata: &Microdata,
@@ -154,7 +154,7 @@ fn items<const W: usize, S: Splitter>(
     places: &[Vec<Place>],
     splitter: &S,
 ) -> Vec<Vec<Item<W, S::Tag>>> {
-    /// Rows of a block, unless it has fewer of each list than are worth a look.
+    /// Greatest number of rows of a block, if each list's are worth a look.
     const BLOCK: usize = 1 << 14;
     const OF_LIST: usize = 32;
     let mut items: Vec<Vec<Item<W, S::Tag>>> = lists.iter().map(|rows| Vec::with_capacity(rows.len())).collect();
@@ -178,11 +178,11 @@ fn items<const W: usize, S: Splitter>(
     items
 }
 
-/// Where a value lies in its domain, from one end to the other in 2^16 steps. Two bytes and not four: what rows carry through the splits is what
-/// these take their time for.
+/// Place of a value in its domain, from end to end in 2^16 steps. Two bytes and not four: what rows carry through
+/// the splits is what these take their time for.
 pub(crate) type Place = i16;
 
-/// The places of positions from 0 to 1, which ascend. Each is about a step beyond the one before, however near values lie to each other, for a
+/// Returns the places of positions from 0 to 1, which ascend. Each is about a step beyond the one before, however near values lie to each other, for a
 /// very great one must not make all others alike; up to half of the steps go there, so that of more than 32,768 values neighbours may share a place, and
 /// are cut like equal ones.
 fn places(positions: &[f32]) -> Vec<Place> {
@@ -196,28 +196,28 @@ fn places(positions: &[f32]) -> Vec<Place> {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Item<const W: usize, T> {
     pub row: u32,
-    /// What its [`Splitter`] looks at.
+    /// Tag that its [`Splitter`] looks at.
     pub tag: T,
     pub at: [[Place; FOUR]; W],
 }
 
-/// What rows share in attributes that there are not.
+/// Place of all rows in attributes that do not exist.
 const NOWHERE: Place = 0;
 
 impl<const W: usize, T: Tag> Item<W, T> {
-    /// Its place in an attribute's domain.
+    /// Returns its place in an attribute's domain.
     #[inline]
     pub(crate) fn place(&self, attribute: usize) -> Place {
         self.at[attribute / FOUR][attribute % FOUR]
     }
 
-    /// Sorts rows by an attribute, and those that lie together by their number in a list, as whole numbers: without a branch.
+    /// Returns a whole number to sort rows by an attribute, then by number, without branches. Rows that lie together come by their number in a list.
     #[inline]
     pub(crate) fn key(&self, attribute: usize, number: u16) -> u32 {
         self.place(attribute).key() << 16 | u32::from(number)
     }
 
-    /// `places` are those of each quasi-identifier's codes.
+    /// Makes an item; `places` are those of each quasi-identifier's codes.
     fn new(places: &[Vec<Place>], row: u32, codes: &[u32], tag: T) -> Self {
         let mut at = [[NOWHERE; FOUR]; W];
         for ((at, places), &code) in at.as_flattened_mut().iter_mut().zip(places).zip(codes) {
@@ -242,8 +242,8 @@ pub(super) struct Lists {
 }
 
 impl Lists {
-    /// `buckets` has the first list of each bucket, and at the end the number of all lists. Of the table's rows, those that `list_of` tells a list
-    /// for are in that, ascending.
+    /// Makes lists; `buckets` has the first list of each bucket, then the number of lists. Of the table's rows, those
+    /// that `list_of` tells a list for are in that, ascending.
     pub(super) fn new(buckets: Vec<usize>, rows: usize, list_of: impl Fn(u32) -> Option<usize> + Sync) -> Result<Self> {
         let Some(&all) = buckets.last() else { return Err(Error::internal("lists without an end")) };
         // Parts of the rows on all cores: first how many of each list, and then which. As many parts as have many more rows than there are lists.
@@ -280,7 +280,7 @@ impl Lists {
         }
     }
 
-    /// The same of these lists, which have their rows in any order.
+    /// Returns the same of these lists, which have their rows in any order.
     pub(super) fn of_rows(buckets: Vec<usize>, lists: &[&[u32]]) -> Result<Self> {
         if buckets.last() != Some(&lists.len()) {
             return Err(Error::internal("lists without an end"));
@@ -294,15 +294,15 @@ impl Lists {
         Ok(Self { rows: lists.concat(), starts, buckets })
     }
 
-    /// The lists of a bucket.
+    /// Returns the lists of a bucket.
     pub(super) fn of(&self, bucket: usize) -> impl ExactSizeIterator<Item = &[u32]> {
         let lists = self.buckets[bucket]..self.buckets[bucket + 1];
         lists.map(|list| &self.rows[self.starts[list] as usize..self.starts[list + 1] as usize])
     }
 }
 
-/// How many rows are among the first `k` of `h` places when `rows` rows and `h - rows` counterfeits alternate evenly.
-/// `offset` below `h` says where the pattern starts.
+/// Counts the rows among the first `k` of `h` places when rows and counterfeits alternate. There are `rows` of the
+/// former and `h - rows` of the latter, evenly. `offset` below `h` says where the pattern starts.
 #[inline]
 pub(super) fn rows_among(k: usize, h: usize, rows: usize, offset: usize) -> usize {
     k - (k * (h - rows) + offset) / h
@@ -341,7 +341,7 @@ mod tests {
         }
     }
 
-    /// Of few and many rows and lists, some of which are empty, on any number of cores: rows of a list ascend.
+    /// Rows of a list ascend, on any number of cores. Rows and lists are few and many, and some lists are empty.
     #[test]
     fn lists_have_their_rows_in_order() {
         for (rows, all) in [(0, 3), (1, 1), (1000, 7), (1000, 5000), (200_000, 7), (200_000, 3000)] {

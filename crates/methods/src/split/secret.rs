@@ -1,7 +1,7 @@
-//! Where counterfeits stand among the rows of a list, which nothing but chance decides.
+//! Places of counterfeits among the rows of a list, which only chance decides.
 
-/// One number for each list of each part of a bucket, as good as drawn. Parts are split on many threads, so the numbers follow from a random
-/// one and the place, and not from a generator.
+/// Number for each list of each part of a bucket, as good as drawn. Parts are split on many threads, so the numbers
+/// follow from a random one and the place, and not from a generator.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Secret(Source);
 
@@ -12,15 +12,15 @@ enum Source {
     Chosen(&'static dyn Choose, u64),
 }
 
-/// Who chooses in the place of chance: whoever enumerates all choices, say.
+/// Chooser in the place of chance: an enumeration of all choices, say.
 #[cfg(test)]
 pub(crate) trait Choose: std::fmt::Debug + Sync {
-    /// A number below `n` for a list of a part; the same whenever it is asked.
+    /// Returns a number below `n` for a list of a part; the same whenever it is asked.
     fn choose(&self, part: u64, list: usize, n: usize) -> usize;
 }
 
 impl Secret {
-    /// Of a random number.
+    /// Makes the secret of a random number.
     pub(crate) fn mixed(random: u64) -> Self {
         Self(Source::Mixed(random))
     }
@@ -30,17 +30,17 @@ impl Secret {
         Self(Source::Chosen(by, 0))
     }
 
-    /// That of a bucket.
+    /// Returns the secret of a bucket.
     pub(super) fn of_bucket(self, number: usize) -> Self {
         self.part(number as u64)
     }
 
-    /// Those of the two halves of a part.
+    /// Returns the secrets of the two halves of a part.
     pub(crate) fn halves(self) -> [Self; 2] {
         [self.part(u64::MAX), self.part(u64::MAX - 1)]
     }
 
-    /// A number below `n`, which is not 0, for a list of this part.
+    /// Returns a number below `n`, which is not 0, for a list of this part.
     #[inline]
     pub(crate) fn of_list(self, list: usize, n: usize) -> usize {
         match self.0 {
@@ -59,7 +59,7 @@ impl Secret {
     }
 }
 
-/// A well-mixed number from a secret and a place (the finalizer of SplitMix64, twice).
+/// Returns a well-mixed number from a secret and a place (the finalizer of SplitMix64, twice).
 fn mix(secret: u64, place: u64) -> u64 {
     let round = |mut x: u64| {
         x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
