@@ -1,4 +1,4 @@
-//! How many new rows of each value balance the buckets of returning ones. Counts only.
+//! Numbers of new rows of each value that balance the buckets of returning ones. Counts only.
 //!
 //! m-Invariance's paper goes bucket by bucket and takes a new row whenever the rest stays eligible, so its result depends on the order
 //! of the buckets. The minimum over all orders is easy to find: for `X` rows moved in all, the rest of
@@ -11,7 +11,7 @@ use super::lots::Lots;
 use crate::error::{Cures, Error, thousands};
 use crate::state::Signatures;
 
-/// How buckets of returning rows are balanced.
+/// Rule by which buckets of returning rows are balanced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Balance {
@@ -25,7 +25,7 @@ pub enum Balance {
     Blind,
 }
 
-/// What to do when the new rows are not m-eligible: their most frequent value makes up more than `1/m` of them.
+/// Treatment of new rows that are not m-eligible. Their most frequent value makes up more than `1/m` of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum OnIneligible {
@@ -40,7 +40,7 @@ pub enum OnIneligible {
     Withhold,
 }
 
-/// What a method of re-publication was asked for.
+/// Settings of a method of re-publication.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Policy {
     /// Least number of different values in a group.
@@ -49,7 +49,7 @@ pub(super) struct Policy {
     pub on_ineligible: OnIneligible,
 }
 
-/// What becomes of the new rows of each value, by code.
+/// Moves of the new rows of each value, by code.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Moves {
     /// Rows that go to old buckets.
@@ -88,7 +88,7 @@ impl Policy {
         }
     }
 
-    /// How many rows of each value can be moved at most.
+    /// Returns the greatest number of rows of each value that can be moved.
     fn most(&self, new: &[usize], need: &[usize]) -> Vec<usize> {
         match self.balance {
             Balance::Minimal => new.iter().zip(need).map(|(&n, &need)| n.min(need)).collect(),
@@ -96,13 +96,13 @@ impl Policy {
         }
     }
 
-    /// Why there are no [`moves`](Self::moves), and what would do. `most` says what the most frequent one is one of (`value
-    /// of disease`), `values` how many different ones are to be had.
+    /// Returns the reason why there are no [`moves`](Self::moves), and what would do. `most` says what the most
+    /// frequent one is one of (`value of disease`), `values` how many different ones are to be had.
     pub(super) fn refusal(&self, new: &[usize], need: &[usize], most: &str, values: &str) -> Error {
         self.refusal_or(new, need, most, values, Some(("on_ineligible", "'counterfeit'")))
     }
 
-    /// The same where nobody is padded or left out in any mode.
+    /// Returns the same where nobody is padded or left out in any mode.
     pub(super) fn refusal_of_all(&self, new: &[usize], need: &[usize], most: &str, values: &str) -> Error {
         self.refusal_or(new, need, most, values, None)
     }
@@ -165,12 +165,12 @@ impl Policy {
     }
 }
 
-/// The largest move (`x_v <= most_v`) that leaves m-eligible rows, `None` if there is none.
+/// Returns the largest move (`x_v <= most_v`) that leaves m-eligible rows, `None` if there is none.
 fn largest_move(new: &[usize], most: &[usize], m: usize, lots: &mut impl Lots) -> Option<Vec<usize>> {
     largest_total(new, most, m).map(|(cap, total)| lowest_peaks(new, most, cap, total, lots))
 }
 
-/// How many rows the largest move takes, and how many rows of one value it may leave. O(V log V + N/m).
+/// Returns the rows of the largest move, and the most rows left of a value. O(V log V + N/m).
 fn largest_total(new: &[usize], most: &[usize], m: usize) -> Option<(usize, usize)> {
     let total: usize = new.iter().sum();
     let most_total: usize = most.iter().sum();
@@ -196,8 +196,8 @@ fn largest_total(new: &[usize], most: &[usize], m: usize) -> Option<(usize, usiz
     None
 }
 
-/// Which values the move takes: those that are most frequent after it, down to a common level. Of those that are on it, some give one row
-/// more, which is decided by lot: a reader of the code would know the first ones.
+/// Finds the values that the move takes: the most frequent after it, to a common level. Of those that are on it,
+/// some give one row more, which is decided by lot: a reader of the code would know the first ones.
 fn lowest_peaks(new: &[usize], most: &[usize], cap: usize, total: usize, lots: &mut impl Lots) -> Vec<usize> {
     let move_to = |level: usize| -> Vec<usize> {
         new.iter().zip(most).map(|(&n, &most)| n.saturating_sub(level.min(cap)).min(most)).collect()
@@ -219,7 +219,7 @@ fn lowest_peaks(new: &[usize], most: &[usize], cap: usize, total: usize, lots: &
     moved
 }
 
-/// Counterfeits that make `rest` m-eligible: with `L` its greatest count, `m * L` rows in all, no value above `L`.
+/// Returns the counterfeits that make `rest` m-eligible: with `L` its greatest count, `m * L` rows in all, no value above `L`.
 /// Spread over the values in proportion to the room they have, remainders at random.
 fn padding(rest: &[usize], m: usize, lots: &mut impl Lots) -> Vec<usize> {
     let greatest = rest.iter().max().copied().unwrap_or(0);
@@ -239,7 +239,7 @@ fn padding(rest: &[usize], m: usize, lots: &mut impl Lots) -> Vec<usize> {
     padding
 }
 
-/// The largest `T` such that the rows are m-eligible once no value has more than `T` of them.
+/// Returns the largest `T` with m-eligible rows if no value has more than `T` rows.
 fn eligible_cap(counts: &[usize], m: usize) -> usize {
     let (mut low, mut high) = (0, counts.iter().max().copied().unwrap_or(0));
     // sum min(n, T) - m T is concave and 0 at T = 0, so the caps that do form an interval.
@@ -267,7 +267,7 @@ mod tests {
         counts.clone().max().unwrap_or(0) * m <= counts.sum()
     }
 
-    /// All vectors with `x_v <= limits_v`.
+    /// Returns all vectors with `x_v <= limits_v`.
     fn every(limits: &[usize]) -> Vec<Vec<usize>> {
         limits.iter().fold(vec![vec![]], |vectors, &limit| {
             let extend =

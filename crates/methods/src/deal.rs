@@ -1,4 +1,4 @@
-//! Which rows of a value go to which step of an assignment. A plain draw, as in m-invariance's paper, and it must stay one.
+//! Draw of the rows of a value for the steps of an assignment. A plain draw, as in m-invariance's paper, and it must stay one.
 //!
 //! It is tempting to draw rows that lie close together: groups would be tighter. But then the choice depends on where the
 //! rows of a value lie, so on who has the value; a reader who knows everyone's quasi-identifiers and this code can rule
@@ -16,7 +16,7 @@ pub(super) struct Dealt<'a> {
     steps: &'a [Step],
 }
 
-/// What a place in the signature of a step gets.
+/// Rows for a place in the signature of a step.
 pub(super) struct Hand<'a> {
     /// Number of the step.
     pub step: usize,
@@ -27,7 +27,7 @@ pub(super) struct Hand<'a> {
 }
 
 impl Hand<'_> {
-    /// The rows.
+    /// Returns the rows.
     pub(super) fn rows(&self) -> impl Iterator<Item = u32> + '_ {
         self.dealt.iter().copied().filter(|&row| row != COUNTERFEIT)
     }
@@ -48,7 +48,7 @@ pub(super) fn deal<'a>(
 }
 
 impl Dealt<'_> {
-    /// What every place of every step gets, step after step. No row is in two hands.
+    /// Deals every place of every step its rows, step after step. No row is in two hands.
     pub(super) fn hands(&self) -> Vec<Hand<'_>> {
         let mut left: Vec<&[u32]> = self.lines.iter().map(Vec::as_slice).collect();
         let mut hands = Vec::new();

@@ -1,4 +1,4 @@
-//! Where uniform choices come from: a generator, or whoever enumerates all choices.
+//! Source of uniform choices: a generator, or an enumeration of all choices.
 //!
 //! What a method promises to a reader who knows its code is a statement about the law of its draws. Where that law can be enumerated, with
 //! exact weights, the promise is a test and not an opinion, and it is of the code that makes releases: so that draws by `Lots`.
@@ -11,10 +11,10 @@ use crate::microdata;
 
 /// Uniform choices, independent of each other.
 pub(super) trait Lots {
-    /// One of `0..n`, each as likely as the others.
+    /// Draws one of `0..n`, each as likely as the others.
     fn below(&mut self, n: usize) -> usize;
 
-    /// Any order, each as likely as the others; one choice for each place.
+    /// Puts items in any order, each as likely as the others; one choice for each place.
     fn arrange<T>(&mut self, items: &mut [T]) {
         for last in (1..items.len()).rev() {
             let other = self.below(last + 1);
@@ -22,22 +22,22 @@ pub(super) trait Lots {
         }
     }
 
-    /// The same for many items, by fewer numbers.
+    /// Shuffles many items, by fewer numbers.
     fn shuffle<T>(&mut self, items: &mut [T]) {
         self.arrange(items);
     }
 
-    /// The same for very many rows, on all cores.
+    /// Shuffles very many rows, on all cores.
     fn shuffle_rows(&mut self, rows: &mut [u32]) {
         self.shuffle(rows);
     }
 
-    /// The same for each of some lists of rows, on all cores where there are many.
+    /// Shuffles each of some lists of rows, on all cores if there are many.
     fn shuffle_each(&mut self, lists: &mut [&mut [u32]]) {
         lists.iter_mut().for_each(|rows| self.shuffle(rows));
     }
 
-    /// So many of the items, any of them, in any order.
+    /// Chooses so many of the items, any of them, in any order.
     fn choose<'a, T>(&mut self, items: &'a mut [T], wanted: usize) -> &'a [T] {
         for place in 0..wanted {
             let other = place + self.below(items.len() - place);
@@ -46,7 +46,7 @@ pub(super) trait Lots {
         &items[..wanted]
     }
 
-    /// What decides where counterfeits stand.
+    /// Draws the secret that decides where counterfeits stand.
     fn secret(&mut self) -> Secret;
 }
 

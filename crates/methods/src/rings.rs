@@ -31,9 +31,9 @@ const PIECE: usize = 1 << 8;
 pub(super) struct Rings {
     /// People, ring after ring, each in its cyclic order.
     pub people: Vec<u32>,
-    /// Where each ring ends.
+    /// End of each ring.
     pub ends: Vec<u32>,
-    /// `l - 1` different shifts of each ring, from 1 to its size less 1, world by world.
+    /// `l - 1` different shifts of each ring, from 1 on, world by world. They are at most its size less 1.
     pub shifts: Vec<u32>,
     /// Worlds beside the true one: `l - 1`.
     pub width: usize,
@@ -44,13 +44,13 @@ pub(super) struct DrawnRings {
     pub rings: Rings,
     /// Number of everybody's value among those that occur.
     value_of: Vec<u32>,
-    /// How often each of them occurs.
+    /// Number of occurrences of each of them.
     pub counts: Vec<usize>,
 }
 
 impl DrawnRings {
-    /// Draws rings of people with these values, of which none may make up more than `1/l`: as many people of each value in rings of the same
-    /// values as m-invariance's assignment says, and any of those who have the value.
+    /// Draws rings of people with these values: none makes up more than `1/l`. There are as many people of each value
+    /// in rings of the same values as m-invariance's assignment says, and any of those who have the value.
     pub(super) fn draw(values: Vec<u32>, l: usize, lots: &mut impl Lots) -> Result<Self> {
         let mut people = assignment::ByValue::new(&values);
         let mut lines = people.pieces();
@@ -88,7 +88,7 @@ impl DrawnRings {
         }
     }
 
-    /// Whether in every world no value makes up more than `1/l` of those on either side.
+    /// Returns true if no value exceeds `1/l` on either side, in every world.
     pub(super) fn are_diverse(&self, inside: &[bool]) -> bool {
         let l = self.rings.width + 1;
         let within = inside.iter().filter(|&&inside| inside).count();
@@ -117,7 +117,7 @@ impl DrawnRings {
     }
 }
 
-/// Who goes into rings with whom: steps by counts, and people of each value in random order.
+/// Assignment of people to rings: steps by counts, and random people of each value.
 struct Dealt<'a> {
     steps: Vec<Step>,
     left: Vec<&'a [u32]>,
@@ -132,7 +132,7 @@ impl<'a> Dealt<'a> {
         Ok(Self { steps: assignment::steps_by(&counts, l, &ties)?, left: lines.iter().map(|line| &**line).collect() })
     }
 
-    /// So many people of a value who were not taken yet.
+    /// Takes so many people of a value who were not taken yet.
     fn take(&mut self, value: u32, people: usize) -> Result<&'a [u32]> {
         let left = &mut self.left[value as usize];
         let from =
@@ -143,7 +143,7 @@ impl<'a> Dealt<'a> {
     }
 }
 
-/// `l - 1` different shifts of a ring.
+/// Draws `l - 1` different shifts of a ring.
 fn draw_shifts(size: usize, l: usize, lots: &mut impl Lots, shifts: &mut Vec<u32>) {
     shifts.clear();
     shifts.extend(1..size as u32);
@@ -155,7 +155,7 @@ fn draw_shifts(size: usize, l: usize, lots: &mut impl Lots, shifts: &mut Vec<u32
 }
 
 impl Rings {
-    /// Rings of rows that lie close together: all rows of a signature (a set of values) are put into rings as m-invariance puts them into groups.
+    /// Returns the rings of rows that lie close together: all rows of a signature (a set of values) are put into rings as m-invariance puts them into groups.
     ///
     /// What is drawn uniformly is who is under which signature. Everything else commutes with renaming the values of a signature, for the split treats its
     /// lists alike. So the cyclic order, of values, and the shifts are drawn once for all rings of a signature: a world is such a
@@ -217,7 +217,7 @@ impl Rings {
         }
     }
 
-    /// Whose values each of `rows` people carries in every world but the true one, person after person. Everybody must be in one ring.
+    /// Returns whose values each person carries in every other world, person after person. There are `rows` people. Everybody must be in one ring.
     pub(super) fn partners(&self, rows: usize) -> Vec<u32> {
         let partners: Vec<AtomicU32> = room(rows * self.width);
         (0..self.ends.len()).into_par_iter().with_min_len(PIECE).for_each(|number| {
@@ -235,7 +235,7 @@ impl Rings {
         partners.into_iter().map(AtomicU32::into_inner).collect()
     }
 
-    /// The rings, each with its shifts.
+    /// Returns the rings, each with its shifts.
     pub(super) fn iter(&self) -> impl Iterator<Item = (&[u32], &[u32])> {
         (0..self.ends.len()).map(|number| self.ring(number))
     }
@@ -245,7 +245,7 @@ impl Rings {
         (&self.people[start..self.ends[number] as usize], &self.shifts[number * self.width..][..self.width])
     }
 
-    /// Whether these are rings of `rows` rows, everybody in one, with different values and different shifts.
+    /// Returns true if these are rings of `rows` rows with different values and shifts. Everybody is in one ring.
     pub(super) fn are_rings(&self, rows: usize, values: &[impl Code]) -> bool {
         let once = Seen::once(rows, self.people.iter().copied()).is_some_and(|seen| seen.is_all());
         let ends = self.ends.windows(2).all(|ends| ends[0] < ends[1]);
@@ -333,7 +333,7 @@ mod tests {
         }
     }
 
-    /// Of the six cyclic orders of four people and the three pairs of shifts, each comes as often.
+    /// Cyclic orders and shifts are uniform: six orders of four people, three pairs.
     #[test]
     fn orders_and_shifts_are_uniform() {
         const DRAWS: usize = 36_000;

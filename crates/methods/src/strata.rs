@@ -9,8 +9,8 @@ use crate::error::{Error, Refusal, Result, thousands};
 use crate::microdata::Microdata;
 use crate::release::{Body, COUNTERFEIT, Groups, Intervals, Release};
 
-/// Every part has a generator of its own, drawn in the order of the strata, so threads do not matter; and every part's result
-/// has passed the method's own check.
+/// Anonymizes every part with its own generator, drawn in the order of the strata. So threads do not matter; and
+/// every part's result has passed the method's own check.
 pub(super) fn anonymize(
     method: &dyn Method,
     microdata: Microdata,
@@ -59,8 +59,8 @@ pub(super) fn anonymize(
     Ok(Release { microdata, groups, body, withheld })
 }
 
-/// The strata are put together as they were: every row once, with its own values, in a group of its part, inside its
-/// intervals.
+/// Checks that the strata are put together as they were. Every row is there once, with its own values, in a group
+/// of its part, inside its intervals.
 fn check(microdata: &Microdata, groups: &Groups, intervals: Option<&Intervals>, withheld: usize) -> Result<()> {
     let Some((_, within)) = &microdata.within else { return Ok(()) };
     let mut seen = vec![false; microdata.rows];
