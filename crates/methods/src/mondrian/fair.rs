@@ -319,7 +319,7 @@ impl<S: Source, P: Position> Trunk<'_, S, P> {
 
 /// The one try of a part with more rows than this is worth much.
 const LARGE: usize = 512;
-/// Limit of a part's top count for a try, as a share of the allowed count. Values and quasi-identifiers need not have much
+/// Limit of a part's top count for a try, as a share of its bound. Values and quasi-identifiers need not have much
 /// to do with each other for a cut to fail, and then the part is put into rings as it is.
 const TIGHT: (usize, usize) = (2, 3);
 /// Parts below so many times `l` rows are seldom cut.
