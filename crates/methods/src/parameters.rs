@@ -61,7 +61,7 @@ impl Kind {
 }
 
 /// Says why methods whose people are in several releases keep no columns as they are.
-pub(crate) const KEPT_IS_GONE: &str =
+pub(crate) const KEPT_LINKS_ROWS: &str =
     "kept values link one person's rows of several releases, and tell counterfeits; mondrian, anatomy and muco take it";
 
 /// Says where roles come from that a call does not give.

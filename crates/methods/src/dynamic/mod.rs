@@ -25,7 +25,7 @@ use serde::{Deserialize, Serialize};
 use super::capabilities::CellColumns;
 use super::given::{Declared, Given};
 use super::m_distinct::MDistinct;
-use super::parameters::{FunctionSignature, KEPT_IS_GONE, Kind, Parameter};
+use super::parameters::{FunctionSignature, KEPT_LINKS_ROWS, Kind, Parameter};
 use super::{Against, CellsBy, Foreseen, LeftOut, Method, Monitor, Needs, Promises, State, StateKind, ValueChanges};
 use crate::error::Result;
 use crate::microdata::Microdata;
@@ -75,7 +75,7 @@ impl Declared for Dynamic {
             Parameter::WITHIN,
             Parameter::CELLS,
         ],
-        refused: &[("insensitive", KEPT_IS_GONE)],
+        refused: &[("insensitive", KEPT_LINKS_ROWS)],
     };
 
     fn of(given: &Given<'_>) -> EngineResult<Self> {

@@ -101,7 +101,7 @@ pub use super::balance::{Balance, OnIneligible};
 use super::capabilities::CellColumns;
 use super::given::{Declared, Given, Trial};
 use super::lots::Lots;
-use super::parameters::{FunctionSignature, KEPT_IS_GONE, Kind, Parameter};
+use super::parameters::{FunctionSignature, KEPT_LINKS_ROWS, Kind, Parameter};
 use super::split;
 use super::state::Signatures;
 use super::{Against, CellsBy, Foreseen, LeftOut, Method, Monitor, Needs, Promises, State, StateKind, ValueChanges};
@@ -360,7 +360,7 @@ impl Declared for MDistinct {
             Parameter::WITHIN,
             Parameter::CELLS,
         ],
-        refused: &[("insensitive", KEPT_IS_GONE)],
+        refused: &[("insensitive", KEPT_LINKS_ROWS)],
     };
 
     const TRIALS: &'static [Trial] = &[Trial {

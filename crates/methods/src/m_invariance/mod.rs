@@ -57,7 +57,7 @@ use super::balance::{Moves, Policy};
 use super::capabilities::CellColumns;
 use super::given::{Declared, Given, Trial};
 use super::lots::Lots;
-use super::parameters::{FunctionSignature, KEPT_IS_GONE, Kind, Parameter};
+use super::parameters::{FunctionSignature, KEPT_LINKS_ROWS, Kind, Parameter};
 use super::split::{self, Secret};
 use super::state::{Signatures, State, StateKind};
 use super::{Against, CellsBy, Foreseen, LeftOut, Method, Monitor, Needs, Promises, assignment};
@@ -277,7 +277,7 @@ impl Declared for MInvariance {
                 .otherwise("none")
                 .says("with 'drawn': all values that can ever come, also those that the first release has not"),
         ],
-        refused: &[("insensitive", KEPT_IS_GONE)],
+        refused: &[("insensitive", KEPT_LINKS_ROWS)],
     };
 
     const TRIALS: &'static [Trial] =
