@@ -577,6 +577,7 @@ fn hostile_readers() {
         ("SELECT 1 FROM nothing".to_owned(), "42P01"),
         ("SELECT nothing(1)".to_owned(), "42883"),
         ("SELECT 1 / (group_id - group_id) FROM q1".to_owned(), "22012"),
+        ("SELECT (SELECT group_id FROM q1)".to_owned(), "21000"),
         ("SELECT a.group_id FROM q1 a, q1 b, q1 c".to_owned(), "54000"),
     ] {
         let codes = wire.ask(&statement);

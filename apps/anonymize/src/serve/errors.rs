@@ -143,8 +143,10 @@ fn of_the_engine(error: DataFusionError) -> Failure {
         DataFusionError::Plan(text) if text.contains("nvalid function '") => "42883",
         DataFusionError::Plan(_) => "42000",
         DataFusionError::NotImplemented(_) => "0A000",
-        DataFusionError::ResourcesExhausted(_) => {
-            return Failure::memory();
+        DataFusionError::ResourcesExhausted(_) => return Failure::memory(),
+        DataFusionError::Execution(text) if text.starts_with("Scalar subquery returned more than one row") => {
+            return Failure::new("21000", "a subquery that stands for a value returned more than one row")
+                .hint("Aggregate it, as (SELECT max(a) FROM ..), or compare with IN (SELECT ..)");
         }
         DataFusionError::ArrowError(inner, _) => match inner.as_ref() {
             ArrowError::DivideByZero => "22012",
@@ -206,6 +208,13 @@ mod tests {
         let function = of("Invalid function 'summ'.\nDid you mean 'sum'?");
         assert_eq!((function.code(), function.message.as_str()), ("42883", "Invalid function 'summ'"));
         assert_eq!(function.hint.as_deref(), Some("Did you mean 'sum'?"));
+    }
+
+    #[test]
+    fn a_value_of_several_rows() {
+        let failed = failure(exec_datafusion_err!("Scalar subquery returned more than one row"));
+        assert_eq!(failed.code(), "21000");
+        assert!(failed.message.contains("more than one row"), "{}", failed.message);
     }
 
     #[test]
