@@ -2,110 +2,55 @@
 
 use std::sync::Arc;
 
-use datafusion::arrow::array::{ArrayRef, BooleanArray, Int32Array, StringArray, new_null_array};
+use datafusion::arrow::array::{ArrayRef, AsArray, StringArray, new_null_array};
+use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::{Result, ScalarValue};
+use datafusion::functions::utils::make_scalar_function;
+use datafusion::logical_expr::expr_fn::SimpleScalarUDF;
 use datafusion::logical_expr::{
-    ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, TypeSignature, Volatility,
+    ColumnarValue, ScalarFunctionImplementation, ScalarUDF, Signature, TypeSignature, Volatility,
 };
 use datafusion::prelude::SessionContext;
 
-use super::settings::VERSION;
+use super::settings::{Settings, VERSION};
 
-/// Constant that a function returns, whatever it is asked about.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-enum Constant {
-    Text(String),
-    Number(i32),
-    Truth(bool),
-    /// A text that is not there.
-    Nothing,
-    /// A number that is not there.
-    NoNumber,
+/// Makes a function that says the same of everything, however many arguments it has.
+fn always(name: &str, value: ScalarValue) -> ScalarUDF {
+    let returned = value.data_type();
+    function(name, returned, Arc::new(move |_: &[ColumnarValue]| Ok(ColumnarValue::Scalar(value.clone()))))
 }
 
-/// A function that says the same of everything.
-#[derive(Debug, PartialEq, Eq, Hash)]
-struct Always {
-    name: &'static str,
-    value: Constant,
-    signature: Signature,
+fn function(name: &str, returned: DataType, says: ScalarFunctionImplementation) -> ScalarUDF {
+    let any = Signature::one_of(vec![TypeSignature::Nullary, TypeSignature::VariadicAny], Volatility::Stable);
+    ScalarUDF::from(SimpleScalarUDF::new_with_signature(name, any, returned, says))
 }
 
-/// Returns the signature of any number of arguments.
-fn any_arguments() -> Signature {
-    Signature::one_of(vec![TypeSignature::Nullary, TypeSignature::VariadicAny], Volatility::Stable)
+/// Returns the values of settings by their names, of settings that are always the same.
+fn settings_of(arguments: &[ArrayRef]) -> Result<ArrayRef> {
+    let Some(names) = arguments.first() else { return Ok(new_null_array(&DataType::Utf8, 1)) };
+    let (names, settings) = (cast(names, &DataType::Utf8)?, Settings::default());
+    let value =
+        |name: Option<&str>| name.and_then(|name| settings.get(&name.to_ascii_lowercase()).ok()).map(str::to_owned);
+    Ok(Arc::new(names.as_string::<i32>().iter().map(value).collect::<StringArray>()))
 }
 
-impl Always {
-    fn new(name: &'static str, value: Constant) -> Self {
-        Self { name, value, signature: any_arguments() }
-    }
-}
-
-impl ScalarUDFImpl for Always {
-    fn name(&self) -> &str {
-        self.name
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
-
-    fn return_type(&self, _arg_types: &[DataType]) -> Result<DataType> {
-        Ok(match self.value {
-            Constant::Text(_) | Constant::Nothing => DataType::Utf8,
-            Constant::Number(_) | Constant::NoNumber => DataType::Int32,
-            Constant::Truth(_) => DataType::Boolean,
-        })
-    }
-
-    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let rows = args.number_rows;
-        let values: ArrayRef = match &self.value {
-            Constant::Text(text) => {
-                return Ok(ColumnarValue::Scalar(ScalarValue::Utf8(Some(text.clone()))));
-            }
-            Constant::Number(number) => Arc::new(Int32Array::from_value(*number, rows)),
-            Constant::Truth(truth) => Arc::new(BooleanArray::from(vec![*truth; rows])),
-            Constant::Nothing => new_null_array(&DataType::Utf8, rows),
-            Constant::NoNumber => new_null_array(&DataType::Int32, rows),
-        };
-        Ok(ColumnarValue::Array(values))
-    }
-}
-
-/// `current_setting(name)`, of settings that are always the same.
-#[derive(Debug, PartialEq, Eq, Hash)]
-struct CurrentSetting {
-    signature: Signature,
-}
-
-impl ScalarUDFImpl for CurrentSetting {
-    fn name(&self) -> &'static str {
-        "current_setting"
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
-
-    fn return_type(&self, _arg_types: &[DataType]) -> Result<DataType> {
-        Ok(DataType::Utf8)
-    }
-
-    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let Some(first) = args.args.first() else {
-            return Ok(ColumnarValue::Scalar(ScalarValue::Utf8(None)));
-        };
-        let names = datafusion::arrow::compute::cast(&first.to_array(args.number_rows)?, &DataType::Utf8)?;
-        let names = datafusion::arrow::array::AsArray::as_string::<i32>(&names);
-        let settings = super::settings::Settings::default();
-        let value =
-            |name: Option<&str>| name.and_then(|name| settings.get(&name.to_ascii_lowercase()).ok()).map(str::to_owned);
-        Ok(ColumnarValue::Array(Arc::new(names.iter().map(value).collect::<StringArray>())))
-    }
-}
+/// Functions that say NULL, as a text.
+#[rustfmt::skip]
+const NO_TEXT: &[&str] = &[
+    "col_description", "inet_client_addr", "inet_server_addr", "json_build_object", "obj_description",
+    "pg_advisory_unlock_all", "pg_get_function_arguments", "pg_get_function_identity_arguments",
+    "pg_get_function_result", "pg_get_functiondef", "pg_get_indexdef", "pg_get_ruledef", "pg_get_serial_sequence",
+    "pg_get_triggerdef", "pg_get_viewdef", "pg_size_pretty", "pg_tablespace_location", "shobj_description",
+];
+/// Functions that say true.
+#[rustfmt::skip]
+const TRUE: &[&str] = &[
+    "has_column_privilege", "has_function_privilege", "has_sequence_privilege", "pg_collation_is_visible",
+    "pg_function_is_visible", "pg_has_role", "pg_type_is_visible",
+];
+/// Functions that say 0.
+const ZERO: &[&str] = &["inet_server_port", "pg_my_temp_schema", "pg_table_size"];
 
 /// Functions of the engine that readers may call: what they return follows from their arguments, and is not much longer. A list, because
 /// versions of the engine bring others, such as one that tells the name of the file that a row is from.
@@ -147,52 +92,27 @@ pub(super) fn only_harmless(context: &SessionContext) {
 /// Adds them to the session that all others are made of.
 pub(super) fn register(context: &SessionContext) {
     let version = format!("PostgreSQL {VERSION} (datafusion-anonymize {})", env!("CARGO_PKG_VERSION"));
-    let functions = [
-        ("version", Constant::Text(version)),
-        ("obj_description", Constant::Nothing),
-        ("col_description", Constant::Nothing),
-        ("shobj_description", Constant::Nothing),
-        ("pg_get_viewdef", Constant::Nothing),
-        ("pg_get_indexdef", Constant::Nothing),
-        ("pg_get_ruledef", Constant::Nothing),
-        ("pg_get_triggerdef", Constant::Nothing),
-        ("pg_get_functiondef", Constant::Nothing),
-        ("pg_get_function_arguments", Constant::Nothing),
-        ("pg_get_function_identity_arguments", Constant::Nothing),
-        ("pg_get_function_result", Constant::Nothing),
-        ("pg_get_serial_sequence", Constant::Nothing),
-        ("pg_tablespace_location", Constant::Nothing),
-        ("inet_server_addr", Constant::Nothing),
-        ("inet_client_addr", Constant::Nothing),
-        ("pg_is_in_recovery", Constant::Truth(false)),
-        ("pg_type_is_visible", Constant::Truth(true)),
-        ("pg_function_is_visible", Constant::Truth(true)),
-        ("pg_has_role", Constant::Truth(true)),
-        ("has_column_privilege", Constant::Truth(true)),
-        ("has_function_privilege", Constant::Truth(true)),
-        ("has_sequence_privilege", Constant::Truth(true)),
-        ("pg_advisory_unlock_all", Constant::Nothing),
-        ("txid_current", Constant::Number(1)),
-        ("pg_my_temp_schema", Constant::Number(0)),
-        ("inet_server_port", Constant::Number(0)),
-        ("json_build_object", Constant::Nothing),
-        ("pg_collation_is_visible", Constant::Truth(true)),
-        ("pg_size_pretty", Constant::Nothing),
-        ("pg_table_size", Constant::Number(0)),
-        ("to_regclass", Constant::NoNumber),
-        ("to_regtype", Constant::NoNumber),
+    let version = format!("PostgreSQL {VERSION} (datafusion-anonymize {})", env!("CARGO_PKG_VERSION"));
+    let constants: [(&[&str], ScalarValue); 7] = [
+        (TRUE, ScalarValue::from(true)),
+        (ZERO, ScalarValue::from(0_i32)),
+        (NO_TEXT, ScalarValue::Utf8(None)),
+        (&["to_regclass", "to_regtype"], ScalarValue::Int32(None)),
+        (&["txid_current"], ScalarValue::from(1_i32)),
+        (&["pg_is_in_recovery"], ScalarValue::from(false)),
+        (&["version"], ScalarValue::from(version)),
     ];
-    for (name, value) in functions {
-        context.register_udf(ScalarUDF::new_from_impl(Always::new(name, value)));
+    for (names, value) in constants {
+        names.iter().for_each(|name| context.register_udf(always(name, value.clone())));
     }
-    let signature = any_arguments();
-    context.register_udf(ScalarUDF::new_from_impl(CurrentSetting { signature }));
+    let current = function("current_setting", DataType::Utf8, Arc::new(make_scalar_function(settings_of, Vec::new())));
+    context.register_udf(current);
 }
 
 /// Registers the functions that say who asks.
 pub(super) fn of_user(context: &SessionContext, user: &str) {
     for name in ["session_user", "current_user", "user"] {
-        context.register_udf(ScalarUDF::new_from_impl(Always::new(name, Constant::Text(user.to_owned()))));
+        context.register_udf(always(name, ScalarValue::from(user)));
     }
 }
 
