@@ -3,6 +3,8 @@
 #![deny(clippy::unwrap_used, clippy::expect_used)]
 
 mod advice;
+mod command_line;
+mod manual;
 #[cfg(feature = "serve")]
 mod serve;
 mod shell;
@@ -10,6 +12,7 @@ mod shell;
 use std::io::IsTerminal;
 use std::process::ExitCode;
 
+use command_line::{CommandLine, Task};
 use datafusion::error::{DataFusionError, Result};
 use mimalloc::MiMalloc;
 
@@ -32,16 +35,16 @@ fn main() -> ExitCode {
 }
 
 async fn run() -> ExitCode {
-    let mut args = shell::Args::read();
-    let end = match args.task.take() {
-        Some(shell::Task::Experiment(args)) => unless_told(anonymize_experiments::run(*args)).await,
-        Some(shell::Task::Advise(args)) => unless_told(advice::run(*args)).await,
+    let CommandLine { task, shell: args } = CommandLine::read();
+    let end = match task {
+        Some(Task::Experiment(args)) => unless_told(anonymize_experiments::run(*args)).await,
+        Some(Task::Advise(args)) => unless_told(advice::run(*args)).await,
         #[cfg(feature = "serve")]
-        Some(shell::Task::Serve(args)) => serve::run(*args).await.map_err(End::Failed),
+        Some(Task::Serve(args)) => serve::run(*args).await.map_err(End::Failed),
         #[cfg(feature = "distributed")]
-        Some(shell::Task::Worker(args)) => shell::worker::run(args).await.map_err(End::Failed),
-        Some(shell::Task::Completions { shell }) => shell::manual::completions(shell).map_err(End::Failed),
-        Some(shell::Task::Man) => shell::manual::page().map_err(End::Failed),
+        Some(Task::Worker(args)) => shell::worker::run(args).await.map_err(End::Failed),
+        Some(Task::Completions { shell }) => manual::completions(shell).map_err(End::Failed),
+        Some(Task::Man) => manual::page().map_err(End::Failed),
         None if args.is_interactive() && std::io::stdin().is_terminal() => shell::run(args).await.map_err(End::Failed),
         None => Box::pin(unless_told(shell::run(args))).await,
     };

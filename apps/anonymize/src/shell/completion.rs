@@ -13,8 +13,6 @@ use rustyline::validate::{ValidationContext, ValidationResult, Validator};
 use rustyline::{Context, Helper, Result};
 use tokio::runtime::Handle;
 
-use super::repl::meant;
-
 /// datafusion-cli's helper, but for completion.
 pub(super) struct Editing {
     inner: CliHelper,
@@ -84,6 +82,15 @@ impl Validator for Editing {
 }
 
 impl Helper for Editing {}
+
+/// The command behind a word that is no SQL, and that other shells know.
+pub(super) fn meant(line: &str) -> Option<&'static str> {
+    match line.trim().trim_end_matches([';', ' ']).to_ascii_lowercase().as_str() {
+        "help" => Some("?"),
+        "exit" | "quit" => Some("q"),
+        _ => None,
+    }
+}
 
 /// Names that a statement can have.
 #[derive(Debug, Default)]
@@ -205,5 +212,15 @@ mod tests {
         assert_eq!(word("a.b_c"), 2);
         assert_eq!(call("f(a, (b, 'x)'"), Some("f"));
         assert_eq!(call("f(a)"), None);
+    }
+
+    #[test]
+    fn words_of_other_shells_are_commands() {
+        for (line, command) in [("help", "?"), (" HELP ; ", "?"), ("exit", "q"), ("quit;", "q")] {
+            assert_eq!(meant(line), Some(command), "{line}");
+        }
+        for line in ["", ";", "help me", "SELECT 1;", "\\q", "exit_code"] {
+            assert_eq!(meant(line), None, "{line}");
+        }
     }
 }

@@ -5,7 +5,7 @@ mod args;
 mod completion;
 mod failure;
 mod functions;
-pub(crate) mod manual;
+mod limits;
 mod memory;
 mod output;
 mod place;
@@ -27,11 +27,10 @@ use datafusion::error::{DataFusionError, Result};
 use datafusion::prelude::SessionContext;
 use datafusion_anonymize::FailedAudits;
 
-use args::Step;
-#[cfg(feature = "serve")]
-pub(crate) use args::size;
-pub(crate) use args::{Args, Task};
+pub(crate) use args::{Args, Step};
 pub(crate) use failure::text as failure;
+#[cfg(feature = "serve")]
+pub(crate) use limits::size;
 #[cfg(feature = "serve")]
 pub(crate) use memory::of_the_machine as memory_of_the_machine;
 

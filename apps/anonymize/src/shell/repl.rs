@@ -10,7 +10,7 @@ use rustyline::Editor;
 use rustyline::error::ReadlineError;
 use rustyline::history::DefaultHistory;
 
-use super::completion::Editing;
+use super::completion::{Editing, meant};
 use super::signals::Interrupts;
 use super::{failure, script};
 
@@ -96,16 +96,7 @@ pub(super) async fn execute(command: &str, context: &SessionContext, print: &mut
     Ok(true)
 }
 
-/// Returns the command behind a word that is no SQL, and that other shells know.
-pub(super) fn meant(line: &str) -> Option<&'static str> {
-    match line.trim().trim_end_matches([';', ' ']).to_ascii_lowercase().as_str() {
-        "help" => Some("?"),
-        "exit" | "quit" => Some("q"),
-        _ => None,
-    }
-}
-
-/// Explains by `\h` and `\h NAME` for relation functions; `false` for everything else, also for DataFusion's own functions.
+/// `\h` and `\h NAME` for relation functions; `false` for everything else, also for DataFusion's own functions.
 fn explain(words: &str) -> bool {
     match words.split_once(' ') {
         None if words == "h" => {
@@ -130,17 +121,7 @@ fn explain(words: &str) -> bool {
 mod tests {
     use super::*;
 
-    #[test]
-    fn words_of_other_shells_are_commands() {
-        for (line, command) in [("help", "?"), (" HELP ; ", "?"), ("exit", "q"), ("quit;", "q")] {
-            assert_eq!(meant(line), Some(command), "{line}");
-        }
-        for line in ["", ";", "help me", "SELECT 1;", "\\q", "exit_code"] {
-            assert_eq!(meant(line), None, "{line}");
-        }
-    }
-
-    /// Commands may end with a semicolon, as statements do.
+    /// As statements do, commands may end with a semicolon.
     #[tokio::test]
     async fn commands_may_end_with_a_semicolon() {
         let context = SessionContext::new();

@@ -1,17 +1,11 @@
 //! The session: DataFusion with our functions, and what datafusion-cli adds to it.
 
 use std::env;
-use std::num::NonZeroUsize;
-use std::path::Path;
 use std::sync::Arc;
 
-use datafusion::common::plan_err;
 use datafusion::config::ConfigOptions;
 use datafusion::error::Result;
 use datafusion::execution::SessionStateBuilder;
-use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
-use datafusion::execution::memory_pool::{FairSpillPool, GreedyMemoryPool, MemoryPool, TrackConsumersPool};
-use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::logical_expr::ExplainFormat;
 use datafusion::prelude::{SessionConfig, SessionContext};
 use datafusion_anonymize::{FailedAudits, KeepNan, Notices, ReleaseFiles, WholeFiles};
@@ -19,21 +13,17 @@ use datafusion_anonymize::{NamedFiles, enable_url_table, register_all};
 use datafusion_cli::catalog::DynamicObjectStoreCatalog;
 use datafusion_cli::functions::ParquetMetadataFunc;
 use datafusion_cli::object_storage::instrumented::InstrumentedObjectStoreRegistry;
-use datafusion_cli::pool_type::PoolType;
 use datafusion_cli::print_options::PrintOptions;
 
-use super::args::Limits;
-use super::{Args, memory, signals};
-
-/// Consumers named in the error when memory runs out.
-const NAMED_CONSUMERS: NonZeroUsize = NonZeroUsize::new(3).unwrap();
+use super::args::Args;
+use super::signals;
 
 /// Starts a session, and returns how its results are printed.
 pub(crate) async fn start(args: &Args) -> Result<(SessionContext, PrintOptions)> {
     if let Some(path) = &args.data_path {
         env::set_current_dir(path)?;
     }
-    let runtime = runtime(&args.limits)?;
+    let runtime = args.limits.runtime()?;
     let instrumented_registry = Arc::new(InstrumentedObjectStoreRegistry::new());
     let runtime = runtime.with_object_store_registry(Arc::clone(&instrumented_registry) as _).build_arc()?;
     signals::remove_at_end(&runtime.disk_manager);
@@ -67,44 +57,6 @@ pub(crate) async fn start(args: &Args) -> Result<(SessionContext, PrintOptions)>
         instrumented_registry,
     };
     Ok((context, print))
-}
-
-/// Makes the runtime by the limits of queries.
-pub(super) fn runtime(limits: &Limits) -> Result<RuntimeEnvBuilder> {
-    let mut runtime = RuntimeEnvBuilder::new();
-    // Whoever says nothing should meet an error, or slower queries, before the operating system ends the process.
-    let there = memory::of_the_machine();
-    if let Some((limit, there)) = limits.memory_limit.zip(there).filter(|(limit, there)| limit > there) {
-        eprintln!("{}", memory::too_much(limit, there));
-    }
-    if let Some(limit) = limits.memory_limit.or_else(|| there.map(memory::of_queries)) {
-        let pool: Arc<dyn MemoryPool> = match limits.mem_pool_type {
-            PoolType::Fair => Arc::new(TrackConsumersPool::new(FairSpillPool::new(limit), NAMED_CONSUMERS)),
-            PoolType::Greedy => Arc::new(TrackConsumersPool::new(GreedyMemoryPool::new(limit), NAMED_CONSUMERS)),
-        };
-        runtime = runtime.with_memory_pool(pool);
-    }
-    check_temporary_folder(&env::temp_dir())?;
-    if let Some(limit) = limits.disk_limit {
-        let disk = DiskManagerBuilder::default()
-            .with_mode(DiskManagerMode::OsTmpDirectory)
-            .with_max_temp_directory_size(limit as u64);
-        runtime = runtime.with_disk_manager_builder(disk);
-    }
-    Ok(runtime)
-}
-
-/// # Errors
-/// When what does not fit the memory has nowhere to go, which a query would find out late.
-fn check_temporary_folder(folder: &Path) -> Result<()> {
-    match folder.is_dir() {
-        true => Ok(()),
-        false => plan_err!(
-            "the folder for what does not fit the memory is not there: {} ({}); create it, or set TMPDIR to another one",
-            folder.display(),
-            if folder.exists() { "it is no folder" } else { "TMPDIR names it" }
-        ),
-    }
 }
 
 fn config(args: &Args) -> Result<SessionConfig> {

@@ -16,8 +16,7 @@ use tokio_stream::wrappers::TcpListenerStream;
 use tonic::transport::Server;
 use url::Url;
 
-use super::args::Limits;
-use super::session;
+use super::limits::Limits;
 use super::signals::{GRACE, remove_at_end, told_to_end};
 
 /// Run parts of the statements of shells that name this worker in --workers
@@ -44,7 +43,7 @@ pub(crate) struct Args {
 /// # Errors
 /// When it cannot listen.
 pub(crate) async fn run(args: Args) -> Result<()> {
-    let runtime = session::runtime(&args.limits)?.with_object_store_registry(Arc::new(OnDemand::default()));
+    let runtime = args.limits.runtime()?.with_object_store_registry(Arc::new(OnDemand::default()));
     let runtime = runtime.build_arc()?;
     remove_at_end(&runtime.disk_manager);
     let worker = Worker::from_session_builder(distributed::worker).with_runtime_env(runtime).with_version(VERSION);

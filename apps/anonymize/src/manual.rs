@@ -6,7 +6,7 @@ use clap::CommandFactory;
 use clap_complete::Shell;
 use datafusion::error::{DataFusionError, Result};
 
-use super::Args;
+use crate::command_line::CommandLine;
 
 const NAME: &str = "anonymize";
 
@@ -17,7 +17,7 @@ const NAME: &str = "anonymize";
 pub(crate) fn completions(shell: Shell) -> Result<()> {
     // Not straight to the output: the generator panics if that fails.
     let mut script = Vec::new();
-    clap_complete::generate(shell, &mut Args::command(), NAME, &mut script);
+    clap_complete::generate(shell, &mut CommandLine::command(), NAME, &mut script);
     print(&script)
 }
 
@@ -27,7 +27,7 @@ pub(crate) fn completions(shell: Shell) -> Result<()> {
 /// When nobody reads on.
 pub(crate) fn page() -> Result<()> {
     let mut page = Vec::new();
-    clap_mangen::Man::new(Args::command()).render(&mut page).map_err(DataFusionError::IoError)?;
+    clap_mangen::Man::new(CommandLine::command()).render(&mut page).map_err(DataFusionError::IoError)?;
     print(&page)
 }
 
