@@ -1,8 +1,12 @@
-//! Arguments of scalar functions as columns of one length.
+//! Declarations of scalar functions, their arguments as columns of one length, and what they keep.
 //!
 //! DataFusion hands constants over as scalars: those of the query, and those that the statistics of a file prove, of a column with one value.
 //! `ColumnarValue::values_to_arrays` makes arrays of one row where all arguments are constants, whatever the length of the batch. No function
 //! of this crate uses it.
+
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::sync::{PoisonError, RwLock};
 
 use datafusion::arrow::array::ArrayRef;
 use datafusion::common::Result;
@@ -12,6 +16,79 @@ use datafusion::logical_expr::ColumnarValue;
 pub(crate) fn columns(arguments: &[ColumnarValue], rows: usize) -> Result<Vec<ArrayRef>> {
     arguments.iter().map(|argument| argument.to_array(rows)).collect()
 }
+
+/// Keeps what a function made last, of an argument that is most likely the same for all rows of a query. It is no part of what the function is.
+pub(crate) struct Kept<T>(RwLock<Option<T>>);
+
+impl<T: Clone> Kept<T> {
+    /// Returns the last one if it fits, or makes another one. Whoever comes second waits for it.
+    pub(crate) fn get_or_make(&self, fits: impl Fn(&T) -> bool, make: impl FnOnce() -> Result<T>) -> Result<T> {
+        let fitting = |last: &Option<T>| last.as_ref().filter(|last| fits(last)).cloned();
+        if let Some(kept) = fitting(&self.0.read().unwrap_or_else(PoisonError::into_inner)) {
+            return Ok(kept);
+        }
+        let mut last = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        if let Some(kept) = fitting(&last) {
+            return Ok(kept);
+        }
+        let made = make()?;
+        *last = Some(made.clone());
+        Ok(made)
+    }
+}
+
+impl<T> Default for Kept<T> {
+    fn default() -> Self {
+        Self(RwLock::new(None))
+    }
+}
+
+/// Without what is kept, which may be values of the data.
+impl<T> fmt::Debug for Kept<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Kept")
+    }
+}
+
+impl<T> PartialEq for Kept<T> {
+    fn eq(&self, _other: &Self) -> bool {
+        true
+    }
+}
+
+impl<T> Eq for Kept<T> {}
+
+impl<T> Hash for Kept<T> {
+    fn hash<H: Hasher>(&self, _state: &mut H) {}
+}
+
+/// Implements the name of a scalar function, the signature that is a field of it, and the type of its values.
+macro_rules! declared {
+    ($this:ident: $name:expr => $type:expr) => {
+        fn name(&self) -> &'static str {
+            $name
+        }
+
+        fn signature(&self) -> &datafusion::logical_expr::Signature {
+            &self.signature
+        }
+
+        fn return_type(&$this, _types: &[DataType]) -> Result<DataType> {
+            Ok($type)
+        }
+    };
+    ($this:ident: $name:expr => $type:expr, never NULL) => {
+        crate::scalars::declared!($this: $name => $type);
+
+        fn return_field_from_args(
+            &self,
+            _args: datafusion::logical_expr::ReturnFieldArgs<'_>,
+        ) -> Result<datafusion::arrow::datatypes::FieldRef> {
+            Ok(std::sync::Arc::new(datafusion::arrow::datatypes::Field::new($name, $type, false)))
+        }
+    };
+}
+pub(crate) use declared;
 
 #[cfg(test)]
 pub(crate) mod check {

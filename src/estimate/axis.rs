@@ -1,8 +1,7 @@
 //! The values of a column in their order, where they have to be listed.
 
 use std::collections::HashSet;
-use std::hash::{Hash, Hasher};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatch, StringArray};
 use datafusion::arrow::compute::{SortOptions, cast, concat, sort};
@@ -15,9 +14,10 @@ use super::listing::Listing;
 use super::metadata::ReleaseMetadata;
 use super::scale::{Scale, all_values};
 use crate::microdata::{ColumnEncoder, Hierarchies, Order};
+use crate::scalars::Kept;
 
 /// A column of the original table, as the functions of an estimate know it.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Axis {
     pub column: String,
     pub data_type: DataType,
@@ -25,31 +25,9 @@ pub(crate) struct Axis {
     metadata: ReleaseMetadata,
     /// Categories that a query names, in order; ranges may have them without an end there.
     asked: Vec<String>,
-    kept: RwLock<Option<Kept>>,
-    listing: RwLock<Option<Arc<Listing>>>,
-}
-
-/// The list made of one argument: the same array for all rows of a query.
-#[derive(Debug, Clone)]
-struct Kept {
-    of: ArrayRef,
-    list: Option<ArrayRef>,
-}
-
-impl PartialEq for Axis {
-    fn eq(&self, other: &Self) -> bool {
-        (&self.column, &self.data_type, &self.metadata, &self.asked)
-            == (&other.column, &other.data_type, &other.metadata, &other.asked)
-    }
-}
-
-impl Eq for Axis {}
-
-impl Hash for Axis {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        // The metadata may become known in between.
-        (&self.column, &self.data_type, &self.asked).hash(state);
-    }
+    /// A list, and the argument that it was made of.
+    kept: Kept<(ArrayRef, Option<ArrayRef>)>,
+    listing: Kept<Arc<Listing>>,
 }
 
 impl Axis {
@@ -71,8 +49,8 @@ impl Axis {
             data_type: field.data_type().clone(),
             metadata: metadata.clone(),
             asked,
-            kept: RwLock::new(None),
-            listing: RwLock::new(None),
+            kept: Kept::default(),
+            listing: Kept::default(),
         }
     }
 
@@ -97,10 +75,10 @@ impl Axis {
         }
         if let Some(order) = self.metadata.get()?.orders.get(&self.column) {
             let texts: ArrayRef = Arc::new(StringArray::from_iter_values(order));
-            return self.keeping_first(|| Ok(cast(&texts, &self.data_type)?)).map(Some);
+            return self.keeping_first(|| Ok(cast(&texts, &self.data_type)?));
         }
         if let Some(all) = all_values(&self.data_type) {
-            return self.keeping_first(|| Ok(all)).map(Some);
+            return self.keeping_first(|| Ok(all));
         }
         if Scale::of(&self.data_type) != Scale::Listed {
             return Ok(None);
@@ -123,18 +101,7 @@ impl Axis {
     /// As for [`list`](Self::list).
     pub(crate) fn listing(&self, ends: &ColumnarValue, hierarchies: &ColumnarValue) -> Result<Option<Arc<Listing>>> {
         let Some(order) = self.list(ends, hierarchies)? else { return Ok(None) };
-        let of = |listing: &Option<Arc<Listing>>| listing.clone().filter(|listing| listing.is_of(&order));
-        if let Some(listing) = of(&self.listing.read().unwrap_or_else(PoisonError::into_inner)) {
-            return Ok(Some(listing));
-        }
-        // Whoever comes second waits, instead of making another one.
-        let mut kept = self.listing.write().unwrap_or_else(PoisonError::into_inner);
-        if let Some(listing) = of(&kept) {
-            return Ok(Some(listing));
-        }
-        let listing = Arc::new(Listing::new(&order)?);
-        *kept = Some(Arc::clone(&listing));
-        Ok(Some(listing))
+        self.listing.get_or_make(|listing| listing.is_of(&order), || Listing::new(&order).map(Arc::new)).map(Some)
     }
 
     /// Returns the values that are asked for and not among these.
@@ -172,39 +139,35 @@ impl Axis {
     }
 
     fn keeping(&self, of: &ArrayRef, make: impl FnOnce() -> Result<Option<ArrayRef>>) -> Result<Option<ArrayRef>> {
-        if let Some(kept) = self.kept.read().unwrap_or_else(PoisonError::into_inner).as_ref()
-            && ArrayRef::ptr_eq(&kept.of, of)
-        {
-            return Ok(kept.list.clone());
-        }
-        let list = make()?;
-        let kept = Kept { of: ArrayRef::clone(of), list: list.clone() };
-        *self.kept.write().unwrap_or_else(PoisonError::into_inner) = Some(kept);
-        Ok(list)
+        let kept =
+            self.kept.get_or_make(|(last, _)| ArrayRef::ptr_eq(last, of), || Ok((ArrayRef::clone(of), make()?)))?;
+        Ok(kept.1)
     }
 
-    /// Keeps the first list, which depends on no argument.
-    fn keeping_first(&self, make: impl FnOnce() -> Result<ArrayRef>) -> Result<ArrayRef> {
-        if let Some(Kept { list: Some(list), .. }) = self.kept.read().unwrap_or_else(PoisonError::into_inner).as_ref() {
-            return Ok(ArrayRef::clone(list));
-        }
-        let list = make()?;
-        let kept = Kept { of: ArrayRef::clone(&list), list: Some(ArrayRef::clone(&list)) };
-        *self.kept.write().unwrap_or_else(PoisonError::into_inner) = Some(kept);
-        Ok(list)
+    /// What depends on no argument.
+    fn keeping_first(&self, make: impl FnOnce() -> Result<ArrayRef>) -> Result<Option<ArrayRef>> {
+        let made = || make().map(|list| (ArrayRef::clone(&list), Some(list)));
+        Ok(self.kept.get_or_make(|(_, list)| list.is_some(), made)?.1)
     }
 }
 
-/// Splits arguments before the first that is one value for all rows. This is for
-/// [`conditional_arguments`](datafusion::logical_expr::ScalarUDFImpl::conditional_arguments).
-///
-/// It keeps the elimination of common subexpressions away from the latter. To take them for columns would repeat them for every row of a batch, and
-/// lists have as many items as a column has different values. It numbers arguments in this order, and in theirs, which must be the same.
-pub(crate) fn with_lists_apart(args: &[Expr]) -> Option<(Vec<&Expr>, Vec<&Expr>)> {
-    let is_list = |argument: &Expr| matches!(argument, Expr::ScalarSubquery(_));
-    let (before, after) = args.split_at(args.iter().position(is_list).unwrap_or(args.len()));
-    Some((before.iter().collect(), after.iter().collect()))
+/// Implements what keeps the elimination of common subexpressions away from a scalar function's lists: its first argument that is one value for
+/// all rows, and those behind it. To take them for columns would repeat them for every row of a batch, and lists have as many items as a column
+/// has different values. It numbers arguments in this order, and in theirs, which must be the same.
+macro_rules! with_lists_apart {
+    () => {
+        fn short_circuits(&self) -> bool {
+            true
+        }
+
+        fn conditional_arguments<'a>(&self, args: &'a [Expr]) -> Option<(Vec<&'a Expr>, Vec<&'a Expr>)> {
+            let is_list = |argument: &Expr| matches!(argument, Expr::ScalarSubquery(_));
+            let (before, after) = args.split_at(args.iter().position(is_list).unwrap_or(args.len()));
+            Some((before.iter().collect(), after.iter().collect()))
+        }
+    };
 }
+pub(super) use with_lists_apart;
 
 /// Returns the items of an argument that is one list for all rows; `None` for NULL.
 pub(crate) fn only_list(value: &ColumnarValue) -> Result<Option<ArrayRef>> {

@@ -1,6 +1,6 @@
 //! Means of a function over intervals whose values are spread like all intervals' ends.
 
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, Float64Array, UInt32Array};
 use datafusion::arrow::compute::{cast, take};
@@ -12,6 +12,7 @@ use super::axis::only_list;
 use super::ends::{Ends, places, with_ends};
 use super::listing::Listing;
 use super::means::Means;
+use crate::scalars::Kept;
 
 /// A function at the ends of a column's intervals.
 #[derive(Debug)]
@@ -23,7 +24,7 @@ struct Fit {
 
 /// The same, made once per query.
 #[derive(Debug, Default)]
-pub(super) struct Fitted(RwLock<Option<Arc<Fit>>>);
+pub(super) struct Fitted(Kept<Arc<Fit>>);
 
 /// Intervals, and how many people of its group each stands for; NULL where nobody need be at its ends.
 #[derive(Debug)]
@@ -56,7 +57,12 @@ impl Fitted {
             beside_null(means, data_type, tight, even)?;
         }
         let Some(list) = only_list(tight.ends)? else { return Ok(()) };
-        let fit = self.fit(means, data_type, tight, &list)?;
+        let made = || {
+            let ends = Ends::new(&list, data_type, tight.listing)?;
+            let at = means.evaluate(ends.values())?;
+            Ok(Arc::new(Fit { sums: ends.sums(&at), at, ends }))
+        };
+        let fit = self.0.get_or_make(|fit| fit.ends.is_of(&list), made)?;
         // One infinite value would spoil all sums.
         if !fit.sums.last().is_some_and(|sum| sum.is_finite()) {
             return Ok(());
@@ -73,23 +79,6 @@ impl Fitted {
             };
         }
         Ok(())
-    }
-
-    fn fit(&self, means: &Means, data_type: &DataType, tight: &Tight<'_>, list: &ArrayRef) -> Result<Arc<Fit>> {
-        let of = |fit: &Option<Arc<Fit>>| fit.clone().filter(|fit| fit.ends.is_of(list));
-        if let Some(fit) = of(&self.0.read().unwrap_or_else(PoisonError::into_inner)) {
-            return Ok(fit);
-        }
-        // Whoever comes second waits, instead of making another one.
-        let mut kept = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        if let Some(fit) = of(&kept) {
-            return Ok(fit);
-        }
-        let ends = Ends::new(list, data_type, tight.listing)?;
-        let at = means.evaluate(ends.values())?;
-        let fit = Arc::new(Fit { sums: ends.sums(&at), at, ends });
-        *kept = Some(Arc::clone(&fit));
-        Ok(fit)
     }
 }
 

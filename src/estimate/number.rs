@@ -4,13 +4,15 @@ use std::sync::{Arc, LazyLock};
 
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, Float64Array};
 use datafusion::arrow::compute::cast;
-use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Float64Type};
+use datafusion::arrow::datatypes::{DataType, Float64Type};
 use datafusion::common::{Result, internal_err};
 use datafusion::logical_expr::{
-    ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+    ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 
-/// Returns `number_of(x)`: a condition as 1 or 0, a number as DOUBLE, NULL as 0. Never NULL.
+use crate::scalars;
+
+/// `number_of(x)`: a condition as 1 or 0, a number as DOUBLE, NULL as 0. Never NULL.
 pub(crate) fn number_of(expr: Expr) -> Expr {
     static FUNCTION: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
         Arc::new(ScalarUDF::new_from_impl(NumberOf { signature: Signature::any(1, Volatility::Immutable) }))
@@ -24,21 +26,7 @@ struct NumberOf {
 }
 
 impl ScalarUDFImpl for NumberOf {
-    fn name(&self) -> &'static str {
-        "number_of"
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
-
-    fn return_type(&self, _arg_types: &[DataType]) -> Result<DataType> {
-        Ok(DataType::Float64)
-    }
-
-    fn return_field_from_args(&self, _args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
-        Ok(Arc::new(Field::new(self.name(), DataType::Float64, false)))
-    }
+    scalars::declared!(self: "number_of" => DataType::Float64, never NULL);
 
     /// Keeps the elimination of common subexpressions out of the argument: DataFusion 55 disagrees with itself on whether some
     /// CASE expressions can be NULL, and a CASE that becomes a column of its own then fails the check of schemas.

@@ -1,6 +1,5 @@
 //! The scalar function `raked`: how values are spread over the intervals of a column whose margins are known.
 
-use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, Float64Array, ListArray, StructArray, UInt64Array};
@@ -15,29 +14,16 @@ use datafusion::logical_expr::{
 use super::axis::{Axis, only_list, with_lists_apart};
 use super::ends::{Count, before_and_even, check_shares, places};
 use super::raking::{Span, rake};
+use crate::scalars;
 
 /// `raked(intervals, margins, values, hierarchies)`: the ends of a column's intervals as [`ShareOf`](super::ShareOf) takes them, a list of
 /// structs of an end, three counts, and a share. `intervals` is a list of structs: `lo`, `hi`, the people in a group (NULL where nobody
 /// need be at the ends), rows, and people they stand for. `margins` is a list of structs of a value and a share, or NULL. With margins, the
 /// shares are such that the people of all intervals together are spread as the margins say; without, they are 0, and the ends count.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Raked {
     axis: Arc<Axis>,
     signature: Signature,
-}
-
-impl PartialEq for Raked {
-    fn eq(&self, other: &Self) -> bool {
-        self.axis == other.axis
-    }
-}
-
-impl Eq for Raked {}
-
-impl Hash for Raked {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.axis.hash(state);
-    }
 }
 
 impl Raked {
@@ -152,26 +138,9 @@ struct Placed {
 }
 
 impl ScalarUDFImpl for Raked {
-    fn name(&self) -> &'static str {
-        "raked"
-    }
+    scalars::declared!(self: "raked" => DataType::List(self.item()));
 
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
-
-    fn return_type(&self, _arg_types: &[DataType]) -> Result<DataType> {
-        Ok(DataType::List(self.item()))
-    }
-
-    /// Returns true, because lists are one for all rows.
-    fn short_circuits(&self) -> bool {
-        true
-    }
-
-    fn conditional_arguments<'a>(&self, args: &'a [Expr]) -> Option<(Vec<&'a Expr>, Vec<&'a Expr>)> {
-        with_lists_apart(args)
-    }
+    with_lists_apart!();
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let [intervals, margins, values, hierarchies] = args.args.as_slice() else {

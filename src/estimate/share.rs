@@ -10,7 +10,7 @@ use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::common::{Result, internal_err};
 use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
 use datafusion::logical_expr::{
-    ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+    ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 
@@ -21,6 +21,7 @@ use super::fitted::{Fitted, Tight};
 use super::means::{Intervals, Means};
 use super::scale::Scale;
 use crate::error::refusal;
+use crate::scalars;
 
 /// Form in which a row tells of the column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -142,9 +143,7 @@ fn as_list(data_type: &DataType) -> Result<DataType> {
 }
 
 impl ScalarUDFImpl for ShareOf {
-    fn name(&self) -> &'static str {
-        "share_of"
-    }
+    scalars::declared!(self: "share_of" => DataType::Float64, never NULL);
 
     /// Tells functions of the same arguments apart.
     fn schema_name(&self, args: &[Expr]) -> Result<String> {
@@ -153,19 +152,7 @@ impl ScalarUDFImpl for ShareOf {
         Ok(format!("share_of({of}; {first})"))
     }
 
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
-
-    fn return_type(&self, _arg_types: &[DataType]) -> Result<DataType> {
-        Ok(DataType::Float64)
-    }
-
-    fn return_field_from_args(&self, _args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
-        Ok(Arc::new(Field::new(self.name(), DataType::Float64, false)))
-    }
-
-    /// Simplifies constants such as `now()` in the conditions with those of the query.
+    /// Constants such as `now()` in the conditions are worked out with those of the query.
     fn simplify(&self, args: Vec<Expr>, info: &SimplifyContext) -> Result<ExprSimplifyResult> {
         let field = Field::new(&self.axis.column, self.axis.data_type.clone(), true);
         let schema = DFSchema::from_unqualified_fields(vec![field].into(), Default::default())?;
@@ -182,14 +169,7 @@ impl ScalarUDFImpl for ShareOf {
         Ok(ExprSimplifyResult::Simplified(Self::function(Arc::clone(&self.axis), factor, self.known).call(args)))
     }
 
-    /// Returns true, because lists are one for all rows.
-    fn short_circuits(&self) -> bool {
-        true
-    }
-
-    fn conditional_arguments<'a>(&self, args: &'a [Expr]) -> Option<(Vec<&'a Expr>, Vec<&'a Expr>)> {
-        with_lists_apart(args)
-    }
+    with_lists_apart!();
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let shares = match self.known {
@@ -233,26 +213,9 @@ impl ValuesOf {
 }
 
 impl ScalarUDFImpl for ValuesOf {
-    fn name(&self) -> &'static str {
-        "values_of"
-    }
+    scalars::declared!(self: "values_of" => DataType::List(self.item()));
 
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
-
-    fn return_type(&self, _arg_types: &[DataType]) -> Result<DataType> {
-        Ok(DataType::List(self.item()))
-    }
-
-    /// Returns true, because lists are one for all rows.
-    fn short_circuits(&self) -> bool {
-        true
-    }
-
-    fn conditional_arguments<'a>(&self, args: &'a [Expr]) -> Option<(Vec<&'a Expr>, Vec<&'a Expr>)> {
-        with_lists_apart(args)
-    }
+    with_lists_apart!();
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let [lo, hi, least, hierarchies] = args.args.as_slice() else {

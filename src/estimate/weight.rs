@@ -1,77 +1,42 @@
 //! The scalar function `weight_of`: the share of one of an interval's values.
 
-use std::hash::{Hash, Hasher};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
 use datafusion::arrow::array::{Array, ArrayRef, Float64Array};
-use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
+use datafusion::arrow::datatypes::DataType;
 use datafusion::common::{Result, internal_err};
 use datafusion::logical_expr::{
-    ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+    ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 
 use super::axis::{Axis, only_list, with_lists_apart};
 use super::ends::{Ends, places, with_ends};
 use super::fitted::numbers;
+use crate::scalars::{self, Kept};
 
 /// `weight_of(value, even, lo, hi, values, hierarchies, people, ends)`: the share of a value among those of the interval that it was
 /// listed from by [`ValuesOf`](super::ValuesOf), where `even` is the share if all have the same. DOUBLE, never NULL; the shares of the values of
 /// an interval add up to 1. The other arguments are those of [`Known::Interval`](super::Known::Interval) and
 /// [`ShareOf`](super::ShareOf).
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq, Hash)]
 pub(crate) struct WeightOf {
     axis: Arc<Axis>,
-    ends: RwLock<Option<Arc<Ends>>>,
+    ends: Kept<Arc<Ends>>,
     signature: Signature,
-}
-
-impl PartialEq for WeightOf {
-    fn eq(&self, other: &Self) -> bool {
-        self.axis == other.axis
-    }
-}
-
-impl Eq for WeightOf {}
-
-impl Hash for WeightOf {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.axis.hash(state);
-    }
 }
 
 impl WeightOf {
     /// Returns the function over intervals of a column that is not continuous.
     pub(crate) fn function(axis: Arc<Axis>) -> ScalarUDF {
         let signature = Signature::variadic_any(Volatility::Immutable);
-        ScalarUDF::new_from_impl(Self { axis, ends: RwLock::new(None), signature })
+        ScalarUDF::new_from_impl(Self { axis, ends: Kept::default(), signature })
     }
 }
 
 impl ScalarUDFImpl for WeightOf {
-    fn name(&self) -> &'static str {
-        "weight_of"
-    }
+    scalars::declared!(self: "weight_of" => DataType::Float64, never NULL);
 
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
-
-    fn return_type(&self, _arg_types: &[DataType]) -> Result<DataType> {
-        Ok(DataType::Float64)
-    }
-
-    fn return_field_from_args(&self, _args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
-        Ok(Arc::new(Field::new(self.name(), DataType::Float64, false)))
-    }
-
-    /// Returns true, because lists are one for all rows.
-    fn short_circuits(&self) -> bool {
-        true
-    }
-
-    fn conditional_arguments<'a>(&self, args: &'a [Expr]) -> Option<(Vec<&'a Expr>, Vec<&'a Expr>)> {
-        with_lists_apart(args)
-    }
+    with_lists_apart!();
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let [value, even, lo, hi, values, hierarchies, people, ends] = args.args.as_slice() else {
@@ -87,9 +52,11 @@ impl ScalarUDFImpl for WeightOf {
         let (even, people) = (numbers(even, rows)?, numbers(people, rows)?);
         let listing = self.axis.listing(values, hierarchies)?;
         let listing = listing.as_deref();
-        let ends = only_list(ends)?
-            .map(|list| self.of(&list, || Ends::new(&list, &self.axis.data_type, listing)))
-            .transpose()?;
+        let made = |list: ArrayRef| {
+            let made = || Ends::new(&list, &self.axis.data_type, listing).map(Arc::new);
+            self.ends.get_or_make(|ends| ends.is_of(&list), made)
+        };
+        let ends = only_list(ends)?.map(made).transpose()?;
         let located = |value: &ColumnarValue| places(&value.to_array(rows)?, listing);
         let (value, lo, hi) = (located(value)?, located(lo)?, located(hi)?);
         let weights = (0..rows).map(|i| {
@@ -105,18 +72,6 @@ impl ScalarUDFImpl for WeightOf {
             }
         });
         Ok(ColumnarValue::Array(Arc::new(Float64Array::from_iter_values(weights))))
-    }
-}
-
-impl WeightOf {
-    fn of(&self, list: &ArrayRef, make: impl FnOnce() -> Result<Ends>) -> Result<Arc<Ends>> {
-        let of = |ends: &Option<Arc<Ends>>| ends.clone().filter(|ends| ends.is_of(list));
-        if let Some(ends) = of(&self.ends.read().unwrap_or_else(PoisonError::into_inner)) {
-            return Ok(ends);
-        }
-        let ends = Arc::new(make()?);
-        *self.ends.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&ends));
-        Ok(ends)
     }
 }
 

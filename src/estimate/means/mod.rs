@@ -24,6 +24,7 @@ use datafusion::common::{Result, internal_err};
 use super::factor::{Compiled, Factor};
 use super::listing::Listing;
 use super::scale::{Scale, coordinates, from_coordinates, steps};
+use crate::scalars::Kept;
 use list::List;
 use pieces::Pieces;
 use table::{MOST_VALUES, Table};
@@ -47,7 +48,7 @@ pub(crate) struct Means {
     factor: Factor,
     compiled: OnceLock<Arc<Compiled>>,
     table: RwLock<Option<Arc<Table>>>,
-    list: RwLock<Option<Arc<List>>>,
+    list: Kept<Arc<List>>,
     pieces: OnceLock<Option<Pieces>>,
 }
 
@@ -59,7 +60,7 @@ impl Means {
             factor,
             compiled: OnceLock::new(),
             table: RwLock::new(None),
-            list: RwLock::new(None),
+            list: Kept::default(),
             pieces: OnceLock::new(),
         }
     }
@@ -72,15 +73,8 @@ impl Means {
     /// Returns the means over intervals of categories in this order, which has no NULL.
     pub(crate) fn over_list(&self, intervals: &Intervals<'_>, listing: &Arc<Listing>) -> Result<Vec<f64>> {
         let order = listing.order();
-        let kept = self.list.read().unwrap_or_else(PoisonError::into_inner).clone();
-        let list = match kept.filter(|list| list.is_of(order)) {
-            Some(list) => list,
-            None => {
-                let list = Arc::new(List::new(Arc::clone(listing), &self.evaluate(order)?, self.of_null()?));
-                *self.list.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&list));
-                list
-            }
-        };
+        let made = || Ok(Arc::new(List::new(Arc::clone(listing), &self.evaluate(order)?, self.of_null()?)));
+        let list = self.list.get_or_make(|list| list.is_of(order), made)?;
         list.means(intervals)
     }
 

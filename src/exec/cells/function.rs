@@ -9,6 +9,7 @@ use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, Sca
 
 use crate::error::refusal;
 use crate::microdata::{MOST_CELLS, cells_of};
+use crate::scalars;
 
 const NAME: &str = "anonymize_cell";
 
@@ -29,17 +30,7 @@ impl Default for Cell {
 }
 
 impl ScalarUDFImpl for Cell {
-    fn name(&self) -> &str {
-        NAME
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
-
-    fn return_type(&self, _types: &[DataType]) -> Result<DataType> {
-        Ok(DataType::UInt32)
-    }
+    scalars::declared!(self: NAME => DataType::UInt32);
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let number = match args.args.get(1) {

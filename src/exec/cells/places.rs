@@ -1,7 +1,6 @@
 //! Cells by place: a table is looked at once to find out where cuts are, and read again to say of each row in which cell it is.
 
 use std::fmt;
-use std::hash::{Hash, Hasher};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, BinaryViewArray, ListArray, RecordBatch, UInt32Array};
@@ -36,7 +35,7 @@ use crate::microdata::{
     ColumnEncoder, Encoded, HashKey, Hierarchies, Layout, Order, PlaceCut, PlaceRouter, PlaceTree, given_order,
     held_type,
 };
-use crate::scalars;
+use crate::scalars::{self, Kept};
 
 /// Name of the column of the tree, and of the function that reads it.
 const PLACES: &str = "places";
@@ -312,75 +311,27 @@ pub(crate) fn place_function() -> Arc<ScalarUDF> {
     Arc::new(ScalarUDF::new_from_impl(CellByPlace::default()))
 }
 
-#[derive(PartialEq, Eq, Hash)]
+#[derive(Debug, PartialEq, Eq, Hash)]
 struct CellByPlace {
     signature: Signature,
-    routers: Routers,
+    /// Of the tree that was read last: all rows of a release have the same.
+    known: Kept<Arc<Known>>,
 }
-
-/// The tree that was read last, and for which columns: all rows of a release have the same.
-#[derive(Default)]
-struct Routers(Mutex<Option<Known>>);
 
 struct Known {
     tree: Vec<u8>,
     quasi: Vec<FieldRef>,
-    router: Arc<PlaceRouter>,
-}
-
-impl Routers {
-    fn of(&self, tree: &[u8], quasi: &[FieldRef]) -> crate::error::Result<Arc<PlaceRouter>> {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        match &*known {
-            Some(last) if last.tree == tree && last.quasi == quasi => Ok(Arc::clone(&last.router)),
-            _ => {
-                let fields = quasi.iter().map(AsRef::as_ref);
-                let router = Arc::new(PlaceRouter::try_new(PlaceTree::from_bytes(tree)?, fields)?);
-                *known = Some(Known { tree: tree.to_vec(), quasi: quasi.to_vec(), router: Arc::clone(&router) });
-                Ok(router)
-            }
-        }
-    }
-}
-
-/// Compares the function without what was read, which is no part of it.
-impl PartialEq for Routers {
-    fn eq(&self, _other: &Self) -> bool {
-        true
-    }
-}
-
-impl Eq for Routers {}
-
-impl Hash for Routers {
-    fn hash<H: Hasher>(&self, _state: &mut H) {}
+    router: PlaceRouter,
 }
 
 impl Default for CellByPlace {
     fn default() -> Self {
-        Self { signature: Signature::variadic_any(Volatility::Immutable), routers: Routers::default() }
-    }
-}
-
-impl fmt::Debug for CellByPlace {
-    /// Writes all but the tree, which has values of the data.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CellByPlace").finish_non_exhaustive()
+        Self { signature: Signature::variadic_any(Volatility::Immutable), known: Kept::default() }
     }
 }
 
 impl ScalarUDFImpl for CellByPlace {
-    fn name(&self) -> &str {
-        NAME
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
-
-    fn return_type(&self, _types: &[DataType]) -> Result<DataType> {
-        Ok(DataType::UInt32)
-    }
+    scalars::declared!(self: NAME => DataType::UInt32);
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let Some((tree, columns)) = args.args.split_first() else { return internal_err!("places without a tree") };
@@ -395,9 +346,16 @@ impl ScalarUDFImpl for CellByPlace {
         let Some(trees) = trees.as_binary_view_opt() else { return internal_err!("places of another type") };
         let columns = scalars::columns(columns, args.number_rows)?;
         let quasi = args.arg_fields.get(1..).unwrap_or_default();
-        let router = self.routers.of(trees.value(0), quasi);
-        let cells = router.and_then(|router| router.cells(&columns, args.number_rows));
-        Ok(ColumnarValue::Array(Arc::new(cells.map_err(|error| error.in_function(NAME))?)))
+        let tree = trees.value(0);
+        let made = || {
+            let router = PlaceTree::from_bytes(tree)
+                .and_then(|tree| PlaceRouter::try_new(tree, quasi.iter().map(AsRef::as_ref)));
+            let router = router.map_err(|error| error.in_function(NAME))?;
+            Ok(Arc::new(Known { tree: tree.to_vec(), quasi: quasi.to_vec(), router }))
+        };
+        let known = self.known.get_or_make(|known| known.tree == tree && known.quasi == quasi, made)?;
+        let cells = known.router.cells(&columns, args.number_rows).map_err(|error| error.in_function(NAME))?;
+        Ok(ColumnarValue::Array(Arc::new(cells)))
     }
 }
 

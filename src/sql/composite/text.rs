@@ -90,17 +90,7 @@ impl Default for Part {
 }
 
 impl ScalarUDFImpl for Part {
-    fn name(&self) -> &str {
-        COMPOSITE_PART
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
-
-    fn return_type(&self, _types: &[DataType]) -> Result<DataType> {
-        Ok(DataType::Utf8)
-    }
+    scalars::declared!(self: COMPOSITE_PART => DataType::Utf8);
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let columns = scalars::columns(&args.args, args.number_rows)?;

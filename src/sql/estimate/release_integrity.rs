@@ -111,17 +111,7 @@ impl SameInGroup {
 }
 
 impl ScalarUDFImpl for SameInGroup {
-    fn name(&self) -> &'static str {
-        "same_in_group"
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
-
-    fn return_type(&self, _arg_types: &[DataType]) -> Result<DataType> {
-        Ok(DataType::UInt64)
-    }
+    scalars::declared!(self: "same_in_group" => DataType::UInt64);
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let columns = scalars::columns(&args.args, args.number_rows)?;
@@ -145,17 +135,7 @@ impl Intact {
 }
 
 impl ScalarUDFImpl for Intact {
-    fn name(&self) -> &'static str {
-        "is_intact"
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
-
-    fn return_type(&self, _arg_types: &[DataType]) -> Result<DataType> {
-        Ok(DataType::Boolean)
-    }
+    scalars::declared!(self: "is_intact" => DataType::Boolean);
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let mut wrong = 0;
