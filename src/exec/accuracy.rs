@@ -11,7 +11,6 @@ use futures::StreamExt;
 
 use super::Seed;
 use super::computation::{Computation, Resources};
-use crate::error::Error;
 use crate::estimate::{Answer, Collector, Distribution, OriginalColumn, Prior, ReleaseBatch, Workload};
 use crate::microdata::Hierarchies;
 
@@ -84,36 +83,22 @@ impl Computation for QueryAccuracy {
     }
 
     async fn compute(&self, inputs: Vec<SendableRecordBatchStream>, resources: &Resources) -> Result<()> {
-        let named = |error: Error| error.in_function(FUNCTION);
         let mut inputs = inputs.into_iter();
-        let (Some(mut original), Some(mut release)) = (inputs.next(), inputs.next()) else {
+        let (Some(original), Some(release)) = (inputs.next(), inputs.next()) else {
             return internal_err!("{FUNCTION}: inputs are missing");
         };
         let sums = self.workload.aggregate != crate::estimate::Aggregate::Count;
         let collector = Collector::try_new(self.columns.clone(), self.sensitive, sums, self.numbers, self.distribution);
-        let mut collector = collector.map_err(named)?;
-        while let Some(batch) = original.next().await {
-            let _timer = resources.metrics.elapsed_compute().timer();
-            collector.append_original(batch?.columns()).map_err(named)?;
-            resources.hold(collector.size())?;
-        }
-        while let Some(batch) = release.next().await {
-            let batch = batch?;
-            let _timer = resources.metrics.elapsed_compute().timer();
-            collector.append_released(&self.columns_of(&batch)?, batch.num_rows()).map_err(named)?;
-            resources.hold(collector.size())?;
-        }
-        let hierarchies = match if self.hierarchies { inputs.next() } else { None } {
-            None => None,
-            Some(mut rows) => {
-                let mut hierarchies = Hierarchies::new(self.columns.iter().map(|column| column.field.name()));
-                while let Some(batch) = rows.next().await {
-                    hierarchies.append(&batch?).map_err(named)?;
-                    resources.hold(collector.size() + hierarchies.size())?;
-                }
-                Some(hierarchies)
-            }
+        let mut collector = collector.map_err(|error| error.in_function(FUNCTION))?;
+        let appended = |batch: &RecordBatch| collector.append_original(batch.columns()).map(|()| collector.size());
+        resources.read(original, appended).await?;
+        let appended = |batch: &RecordBatch| {
+            collector.append_released(&self.columns_of(batch), batch.num_rows()).map(|()| collector.size())
         };
+        resources.read(release, appended).await?;
+        let hierarchies = if self.hierarchies { inputs.next() } else { None };
+        let names = self.columns.iter().map(|column| column.field.name());
+        let hierarchies = resources.hierarchies(hierarchies, names, collector.size()).await?;
         let mut prior = None;
         if let Some(mut rows) = inputs.next() {
             let prior = prior.get_or_insert_with(Prior::default);
@@ -133,7 +118,7 @@ impl Computation for QueryAccuracy {
 }
 
 impl QueryAccuracy {
-    fn columns_of<'a>(&self, batch: &'a RecordBatch) -> Result<ReleaseBatch<'a>> {
+    fn columns_of<'a>(&self, batch: &'a RecordBatch) -> ReleaseBatch<'a> {
         let mut rest = batch.columns();
         let counts = match rest {
             [before @ .., size, counterfeits] if self.counts => {
@@ -149,7 +134,7 @@ impl QueryAccuracy {
             }
             _ => None,
         };
-        Ok(ReleaseBatch { attributes: rest, group, counts, alone: self.alone })
+        ReleaseBatch { attributes: rest, group, counts, alone: self.alone }
     }
 }
 

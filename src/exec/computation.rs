@@ -21,6 +21,7 @@ use super::progress::Reporting;
 use super::whole_input::{counted, spawn_compute};
 use super::{Job, Progress, Step, WholeInputExec};
 use crate::methods::Monitor;
+use crate::microdata::Hierarchies;
 
 /// Computation with plain parameters.
 #[async_trait]
@@ -73,7 +74,40 @@ impl Resources {
         Ok(())
     }
 
-    /// Opens another account at the memory pool, for work that is done off the thread.
+    /// Reads an input. Hands each batch to `take`, which returns the bytes that are held then, and names its errors after the function.
+    ///
+    /// # Errors
+    /// Those of the input and of `take`, and when there is not enough memory.
+    pub(crate) async fn read(
+        &self,
+        mut input: SendableRecordBatchStream,
+        mut take: impl FnMut(&RecordBatch) -> crate::error::Result<usize> + Send,
+    ) -> Result<()> {
+        while let Some(batch) = input.next().await {
+            let batch = batch?;
+            let _timer = self.metrics.elapsed_compute().timer();
+            self.hold(take(&batch).map_err(|error| error.in_function(self.function))?)?;
+        }
+        Ok(())
+    }
+
+    /// Reads hierarchies of these attributes, if they are an input, beside so many bytes that are held.
+    ///
+    /// # Errors
+    /// As for [`read`](Self::read).
+    pub(crate) async fn hierarchies<'a>(
+        &self,
+        input: Option<SendableRecordBatchStream>,
+        attributes: impl Iterator<Item = &'a String>,
+        held: usize,
+    ) -> Result<Option<Hierarchies>> {
+        let Some(input) = input else { return Ok(None) };
+        let mut hierarchies = Hierarchies::new(attributes);
+        self.read(input, |batch| hierarchies.append(batch).map(|()| held + hierarchies.size())).await?;
+        Ok(Some(hierarchies))
+    }
+
+    /// Another account at the memory pool, for work that is done off the thread.
     pub(crate) fn account(&self) -> MemoryReservation {
         self.reservation.new_empty()
     }

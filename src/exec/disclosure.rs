@@ -175,27 +175,25 @@ impl Computation for DisclosureComputation {
         let Self { id, quasi, sensitive, known, releases, updates, facts, .. } = self;
         let builder = EvidenceBuilder::try_new(Arc::clone(id), quasi.clone(), Arc::clone(sensitive));
         let mut builder = builder.map_err(named)?;
-        for (place, mut stream) in inputs.into_iter().enumerate() {
+        for (place, stream) in inputs.into_iter().enumerate() {
             // What is known, releases, updates, facts, hierarchies.
             let release = place.checked_sub(1).and_then(|number| releases.get(number));
             if let (Some(columns), Some(absent)) = (release, self.absent.get(place.saturating_sub(1))) {
                 builder.begin_release_without(*columns, absent);
             }
-            while let Some(batch) = stream.next().await {
-                let batch = batch?;
-                let _timer = resources.metrics.elapsed_compute().timer();
-                let appended = match (place, release) {
-                    (0, _) => builder.append_known(&batch, *known),
-                    (_, Some(_)) => builder.append_release(&batch),
-                    (place, None) if *updates && place == releases.len() + 1 => builder.append_updates(&batch),
+            let appended = |batch: &RecordBatch| {
+                match (place, release) {
+                    (0, _) => builder.append_known(batch, *known)?,
+                    (_, Some(_)) => builder.append_release(batch)?,
+                    (place, None) if *updates && place == releases.len() + 1 => builder.append_updates(batch)?,
                     (place, None) if *facts && place == releases.len() + 1 + usize::from(*updates) => {
-                        builder.append_facts(&batch)
+                        builder.append_facts(batch)?;
                     }
-                    _ => builder.append_hierarchies(&batch),
-                };
-                appended.map_err(named)?;
-                resources.hold(builder.size())?;
-            }
+                    _ => builder.append_hierarchies(batch)?,
+                }
+                Ok(builder.size())
+            };
+            resources.read(stream, appended).await?;
         }
         if self.any_update {
             builder.allow_any_update();

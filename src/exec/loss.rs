@@ -11,7 +11,6 @@ use futures::StreamExt;
 use rayon::prelude::*;
 
 use super::computation::{Computation, Resources};
-use crate::error::Error;
 use crate::microdata::{ColumnEncoder, Hierarchies, Loss, LossBuilder};
 
 const FUNCTION: &str = "information_loss";
@@ -76,50 +75,40 @@ impl Computation for InformationLoss {
     }
 
     async fn compute(&self, inputs: Vec<SendableRecordBatchStream>, resources: &Resources) -> Result<()> {
-        let named = |error: Error| error.in_function(FUNCTION);
         let mut inputs = inputs.into_iter();
-        let (Some(mut original), Some(mut release)) = (inputs.next(), inputs.next()) else {
+        let (Some(original), Some(release)) = (inputs.next(), inputs.next()) else {
             return internal_err!("{FUNCTION}: inputs are missing");
         };
         let builders = self.attributes.iter().cloned().map(LossBuilder::try_new);
-        let mut builders = builders.collect::<crate::error::Result<Vec<_>>>().map_err(named)?;
+        let builders = builders.collect::<crate::error::Result<Vec<_>>>();
+        let mut builders = builders.map_err(|error| error.in_function(FUNCTION))?;
         let size = |builders: &[LossBuilder]| builders.iter().map(LossBuilder::size).sum::<usize>();
-        while let Some(batch) = original.next().await {
-            let batch = batch?;
-            let _timer = resources.metrics.elapsed_compute().timer();
-            for (builder, column) in builders.iter_mut().zip(batch.columns()) {
-                builder.append_original(column).map_err(named)?;
-            }
-            resources.hold(size(&builders))?;
-        }
+        let appended = |batch: &RecordBatch| {
+            let mut columns = builders.iter_mut().zip(batch.columns());
+            columns.try_for_each(|(builder, column)| builder.append_original(column))?;
+            Ok(size(&builders))
+        };
+        resources.read(original, appended).await?;
         let mut groups: Option<Groups> = None;
-        while let Some(batch) = release.next().await {
-            let batch = batch?;
-            let _timer = resources.metrics.elapsed_compute().timer();
+        let appended = |batch: &RecordBatch| {
             for (builder, ends) in builders.iter_mut().zip(batch.columns().chunks_exact(2)) {
-                builder.append_released(&ends[0], &ends[1]).map_err(named)?;
+                builder.append_released(&ends[0], &ends[1])?;
             }
             if let Some(numbers) = batch.columns().get(2 * builders.len()) {
                 let groups = match &mut groups {
                     Some(groups) => groups,
-                    none => none.insert(Groups::try_new(&batch.schema().fields()[2 * builders.len()]).map_err(named)?),
+                    none => none.insert(Groups::try_new(&batch.schema().fields()[2 * builders.len()])?),
                 };
-                groups.append(numbers).map_err(named)?;
+                groups.append(numbers)?;
             }
-            resources.hold(size(&builders) + groups.as_ref().map_or(0, Groups::size))?;
-        }
+            Ok(size(&builders) + groups.as_ref().map_or(0, Groups::size))
+        };
+        resources.read(release, appended).await?;
         // Sorted once more as the losses are computed.
         let held = 2 * (size(&builders) + groups.as_ref().map_or(0, Groups::size));
         resources.hold(held)?;
         let names = self.names();
-        let mut hierarchies = None;
-        if let Some(mut rows) = inputs.next() {
-            let read = hierarchies.insert(Hierarchies::new(names.iter()));
-            while let Some(batch) = rows.next().await {
-                read.append(&batch?).map_err(named)?;
-                resources.hold(held + read.size())?;
-            }
-        }
+        let hierarchies = resources.hierarchies(inputs.next(), names.iter(), held).await?;
         let pairs = self.pairs;
         // Sorting large domains takes its time.
         let losses = resources.off_thread(move |_| {

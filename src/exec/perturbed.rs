@@ -62,17 +62,11 @@ impl Computation for PerturbedComputation {
     }
 
     async fn compute(&self, inputs: Vec<SendableRecordBatchStream>, resources: &Resources) -> Result<()> {
-        let Ok([mut rows]) = <[_; 1]>::try_from(inputs) else {
+        let Ok([rows]) = <[_; 1]>::try_from(inputs) else {
             return internal_err!("{FUNCTION}: one input is expected");
         };
-        let named = |error: Error| error.in_function(FUNCTION);
-        let mut pairs = Pairs::try_new(self).map_err(named)?;
-        while let Some(batch) = rows.next().await {
-            let batch = batch?;
-            let _timer = resources.metrics.elapsed_compute().timer();
-            pairs.append(&batch).map_err(named)?;
-            resources.hold(pairs.size())?;
-        }
+        let mut pairs = Pairs::try_new(self).map_err(|error| error.in_function(FUNCTION))?;
+        resources.read(rows, |batch| pairs.append(batch).map(|()| pairs.size())).await?;
         resources.hold(2 * pairs.size() + Perturbed::people_bytes(pairs.rows))?;
         let (p_match, schema) = (self.p_match, self.schema());
         let table = resources.off_thread(move |_| pairs.infer(p_match, &schema));

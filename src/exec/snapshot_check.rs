@@ -76,21 +76,19 @@ impl Computation for SnapshotsCheck {
         let named = |error: Error| error.in_function(FUNCTION);
         let rehearsal = DryRun::try_new(Arc::clone(&self.id), Arc::clone(&self.sensitive), self.changes, self.m);
         let mut rehearsal = rehearsal.map_err(named)?;
-        for (place, mut rows) in inputs.into_iter().enumerate() {
+        for (place, rows) in inputs.into_iter().enumerate() {
             let updates = self.updates && place == 0;
             if !updates {
                 rehearsal.begin_snapshot().map_err(named)?;
             }
-            while let Some(batch) = rows.next().await {
-                let batch = batch?;
-                let _timer = resources.metrics.elapsed_compute().timer();
-                let appended = match updates {
-                    true => rehearsal.append_updates(batch.column(0), batch.column(1)),
-                    false => rehearsal.append(batch.column(0), batch.column(1)),
-                };
-                appended.map_err(named)?;
-                resources.hold(rehearsal.size())?;
-            }
+            let appended = |batch: &RecordBatch| {
+                match updates {
+                    true => rehearsal.append_updates(batch.column(0), batch.column(1))?,
+                    false => rehearsal.append(batch.column(0), batch.column(1))?,
+                }
+                Ok(rehearsal.size())
+            };
+            resources.read(rows, appended).await?;
         }
         resources.hold(2 * rehearsal.size())?;
         let found = resources.off_thread(move |_| rehearsal.finish()).await?;

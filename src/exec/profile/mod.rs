@@ -94,24 +94,22 @@ impl Computation for Profile {
     }
 
     async fn compute(&self, inputs: Vec<SendableRecordBatchStream>, resources: &Resources) -> Result<()> {
-        let named = |error: Error| error.in_function(FUNCTION);
-        let Some(mut input) = inputs.into_iter().next() else { return internal_err!("{FUNCTION}: no input") };
+        let Some(input) = inputs.into_iter().next() else { return internal_err!("{FUNCTION}: no input") };
         let of = |column: &ProfiledColumn| {
             let publishable = published_type(column.field.data_type()).is_some();
             publishable.then(|| ColumnEncoder::try_new(Arc::clone(&column.field))).transpose()
         };
-        let mut encoders = self.columns.iter().map(of).collect::<crate::error::Result<Vec<_>>>().map_err(named)?;
+        let encoders = self.columns.iter().map(of).collect::<crate::error::Result<Vec<_>>>();
+        let mut encoders = encoders.map_err(|error| error.in_function(FUNCTION))?;
         let mut coded = vec![Coded::default(); encoders.len()];
         let (mut nulls, mut total) = (vec![0_usize; encoders.len()], 0);
         let mut groups = Vec::new();
-        while let Some(batch) = input.next().await {
-            let batch = batch?;
-            let _timer = resources.metrics.elapsed_compute().timer();
+        let appended = |batch: &RecordBatch| {
             total += batch.num_rows();
             for (i, array) in batch.columns().iter().enumerate() {
                 nulls[i] += array.logical_null_count();
                 let Some(encoder) = &mut encoders[i] else { continue };
-                encoder.intern(array, &mut groups).map_err(named)?;
+                encoder.intern(array, &mut groups)?;
                 coded[i].codes.extend(groups.iter().map(|&group| group as u32));
                 coded[i].distinct = groups.iter().map(|group| group + 1).max().unwrap_or(0).max(coded[i].distinct);
             }
@@ -119,8 +117,9 @@ impl Computation for Profile {
             let most = coded.iter().map(|column| column.distinct).max().unwrap_or(0);
             // Dividing takes a row number and a group for each row, on every thread.
             let work = total * 16 * rayon::current_num_threads() + most * BYTES_PER_TEXT;
-            resources.hold(encoders.iter().flatten().map(ColumnEncoder::size).sum::<usize>() * 2 + codes + work)?;
-        }
+            Ok(encoders.iter().flatten().map(ColumnEncoder::size).sum::<usize>() * 2 + codes + work)
+        };
+        resources.read(input, appended).await?;
         let notices = Notices::of(&resources.context);
         let columns = self.columns.clone();
         let rows = resources
