@@ -132,6 +132,7 @@ fn changed(before: &Arc<dyn ExecutionPlan>, after: Arc<dyn ExecutionPlan>) -> Tr
 ///
 /// Optimizer rules take it for a node that they do not know: what is in it was optimized when it was planned. An engine that
 /// ships plans sends what [`revealed`](Self::revealed) returns, and operators that are made anew from it hide it again.
+#[derive(Clone)]
 pub struct HiddenExec {
     inner: Arc<dyn ExecutionPlan>,
     origin: Arc<Origin>,
@@ -167,17 +168,7 @@ impl HiddenExec {
     /// Returns the same node, which tells the type of the node in it.
     #[cfg(feature = "distributed")]
     pub(crate) fn opened(&self) -> Arc<dyn ExecutionPlan> {
-        Arc::new(Self {
-            inner: Arc::clone(&self.inner),
-            origin: Arc::clone(&self.origin),
-            root: self.root,
-            open: true,
-            whole: self.whole,
-            files: self.files.clone(),
-            casts: self.casts.clone(),
-            shown: self.shown.clone(),
-            properties: Arc::clone(&self.properties),
-        })
+        Arc::new(Self { open: true, ..self.clone() })
     }
 
     /// Returns the plan that is hidden, whole.
@@ -197,14 +188,11 @@ impl HiddenExec {
     }
 
     fn around(&self, inner: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
-        let (origin, shown) = (Arc::clone(&self.origin), self.shown.clone());
-        let (files, casts) = (self.files.clone(), self.casts.clone());
         let properties = match self.children().is_empty() {
             true => Arc::clone(&self.properties),
             false => Arc::clone(inner.properties()),
         };
-        let (root, open, whole) = (self.root, self.open, self.whole);
-        Arc::new(Self { inner, origin, root, open, whole, files, casts, shown, properties })
+        Arc::new(Self { inner, properties, ..self.clone() })
     }
 
     /// Keeps only numbers of rows.

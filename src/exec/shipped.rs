@@ -131,23 +131,19 @@ impl<J: Job> Operator for WholeInputExec<J> {
 
 /// Returns the node as one of our operators, if it is one.
 pub(crate) fn as_operator(plan: &dyn ExecutionPlan) -> Option<&dyn Operator> {
-    #[cfg(feature = "publication")]
-    if let Some(node) = plan.downcast_ref::<super::PublishExec>() {
-        return Some(node);
+    fn of<T: ExecutionPlan + Operator>(plan: &dyn ExecutionPlan) -> Option<&dyn Operator> {
+        plan.downcast_ref::<T>().map(|node| node as &dyn Operator)
     }
-    if let Some(node) = plan.downcast_ref::<AnonymizeExec>() {
-        Some(node)
-    } else if let Some(node) = plan.downcast_ref::<CellsExec>() {
-        Some(node)
-    } else if let Some(node) = plan.downcast_ref::<PlacesExec>() {
-        Some(node)
-    } else if let Some(node) = plan.downcast_ref::<RepositionExec>() {
-        Some(node)
-    } else if let Some(node) = plan.downcast_ref::<ComputationExec>() {
-        Some(node)
-    } else {
-        None
-    }
+    let known = [
+        of::<AnonymizeExec>,
+        of::<CellsExec>,
+        of::<PlacesExec>,
+        of::<RepositionExec>,
+        of::<ComputationExec>,
+        #[cfg(feature = "publication")]
+        of::<super::PublishExec>,
+    ];
+    known.into_iter().find_map(|of| of(plan))
 }
 
 /// Returns a release in cells that several tasks make at once, each its own cells. Rows get to the task of their cell by an exchange,
