@@ -14,11 +14,10 @@ use datafusion::physical_plan::explain::ExplainExec;
 use datafusion::physical_plan::{ChildrenPropertiesMode, ExecutionPlan, ReplaceChildrenOptions};
 use datafusion::physical_planner::{DefaultPhysicalPlanner, PhysicalPlanner};
 use datafusion_distributed::{DistributedConfig, DistributedExec, display_plan_ascii};
-use futures::future::BoxFuture;
 
 use super::finish_after_write::finish_after_write;
 use super::stages::{self, Unshippable};
-use crate::exec::{HiddenExec, Notices, as_operator, boxed_method, spread};
+use crate::exec::{HiddenExec, Notices, PlanFuture, as_operator, boxed_method, spread};
 
 type Planner = Arc<dyn QueryPlanner + Send + Sync>;
 
@@ -45,11 +44,7 @@ impl QueryPlanner for Local {
 }
 
 impl Local {
-    fn planned<'a>(
-        &'a self,
-        logical: &'a LogicalPlan,
-        session: &'a dyn Session,
-    ) -> BoxFuture<'a, Result<Arc<dyn ExecutionPlan>>> {
+    fn planned<'a>(&'a self, logical: &'a LogicalPlan, session: &'a dyn Session) -> PlanFuture<'a> {
         Box::pin(async move { DefaultPhysicalPlanner::default().create_physical_plan(logical, session).await })
     }
 }
@@ -70,11 +65,7 @@ impl QueryPlanner for Opened {
 }
 
 impl Opened {
-    fn planned<'a>(
-        &'a self,
-        logical: &'a LogicalPlan,
-        session: &'a dyn Session,
-    ) -> BoxFuture<'a, Result<Arc<dyn ExecutionPlan>>> {
+    fn planned<'a>(&'a self, logical: &'a LogicalPlan, session: &'a dyn Session) -> PlanFuture<'a> {
         Box::pin(async move { opened(self.0.create_physical_plan(logical, session).await?) })
     }
 }
@@ -117,11 +108,7 @@ impl QueryPlanner for ClusterPlanner {
 }
 
 impl ClusterPlanner {
-    fn planned<'a>(
-        &'a self,
-        logical: &'a LogicalPlan,
-        session: &'a dyn Session,
-    ) -> BoxFuture<'a, Result<Arc<dyn ExecutionPlan>>> {
+    fn planned<'a>(&'a self, logical: &'a LogicalPlan, session: &'a dyn Session) -> PlanFuture<'a> {
         Box::pin(async move {
             if let LogicalPlan::Explain(explain) = logical {
                 let local = self.local.create_physical_plan(logical, session).await?;

@@ -5,6 +5,18 @@
 //! other, and it does so twice for each method that has one at hand. Where a function without such bounds boxes the future, all of them together
 //! take no more than the first.
 
+use std::sync::Arc;
+
+use datafusion::catalog::TableProvider;
+use datafusion::common::Result;
+use datafusion::physical_plan::ExecutionPlan;
+use futures::future::BoxFuture;
+
+/// Names the future of a plan.
+pub(crate) type PlanFuture<'a> = BoxFuture<'a, Result<Arc<dyn ExecutionPlan>>>;
+/// Names the future of a table.
+pub(crate) type TableFuture<'a> = BoxFuture<'a, Result<Arc<dyn TableProvider>>>;
+
 /// A method of a trait of `async_trait`, with its references' lifetimes named: the body gives the future, boxed by another function.
 macro_rules! boxed_method {
     (<$($life:lifetime),*> fn $name:ident(&$me:ident $(, $argument:ident: $type:ty)* $(,)?) -> $output:ty $body:block) => {

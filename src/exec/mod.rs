@@ -49,7 +49,7 @@ pub use anonymize::{Anonymization, AnonymizeExec, AnonymizeJob};
 pub use audits::FailedAudits;
 #[cfg(feature = "publication")]
 pub(crate) use audits::PublicationAudit;
-pub(crate) use boxed_futures::boxed_method;
+pub(crate) use boxed_futures::{PlanFuture, TableFuture, boxed_method};
 #[cfg(feature = "distributed")]
 pub(crate) use cells::place_function;
 pub use cells::{CellCount, Cells, CellsExec};

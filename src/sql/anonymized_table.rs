@@ -1,7 +1,6 @@
 //! The release that a call of a method stands for.
 
 use std::collections::BTreeSet;
-use std::fmt;
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::SchemaRef;
@@ -9,7 +8,6 @@ use datafusion::catalog::Session;
 use datafusion::common::Result;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::ExecutionPlan;
-use futures::future::BoxFuture;
 
 use super::cells::{ChosenCells, WantedCells};
 use super::composite::Composite;
@@ -19,7 +17,7 @@ use super::input::PREVIOUS;
 use super::input_plans::{planned, planned_if_given};
 use super::opaque::{Relation, Wanted};
 use super::query_start::QueryStart;
-use crate::exec::{AnonymizeExec, AnonymizeJob, CellCount, CellsExec, Inputs, Notices, Seed, Survey};
+use crate::exec::{AnonymizeExec, AnonymizeJob, CellCount, CellsExec, Inputs, Notices, PlanFuture, Seed, Survey};
 use crate::methods::{AnyMethod, CellsBy, StateKind};
 use crate::microdata::Layout;
 use crate::release::{Description, Shape, View, schema};
@@ -118,33 +116,18 @@ fn release_schema(prepared: &Prepared, method: &AnyMethod, view: View, release_i
     Ok(prepared.followed.noted(Arc::new(schema(&prepared.layout, shape, &description)), release_id))
 }
 
-impl fmt::Debug for AnonymizedTable {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("AnonymizedTable")
-            .field("method", &self.method)
-            .field("view", &self.view)
-            .finish_non_exhaustive()
-    }
-}
-
 impl Relation for AnonymizedTable {
+    const NOUN: &'static str = "a release";
+
     fn function(&self) -> &str {
         self.method.name()
-    }
-
-    fn noun(&self) -> &'static str {
-        "a release"
     }
 
     fn schema(&self) -> SchemaRef {
         Arc::clone(&self.schema)
     }
 
-    fn plan<'a>(
-        &'a self,
-        session: &'a dyn Session,
-        wanted: Wanted<'a>,
-    ) -> BoxFuture<'a, Result<Arc<dyn ExecutionPlan>>> {
+    fn plan<'a>(&'a self, session: &'a dyn Session, wanted: Wanted<'a>) -> PlanFuture<'a> {
         Box::pin(async move {
             let name = self.method.name();
             if self.prepared.followed.is_unknown() {

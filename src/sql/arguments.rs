@@ -9,7 +9,7 @@ use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::LogicalPlan;
 
 use super::categories::with_orders;
-use super::input::WORLDS;
+use super::input::{Input, WORLDS};
 use super::lake::refuse_loose;
 use super::options::{AnonymizeOptions, split_names};
 use super::repeatable::{check_choices, check_volatile};
@@ -252,7 +252,16 @@ impl Arguments {
         }
     }
 
-    /// Takes the relations of an argument in the order they were written in.
+    /// Reads the hierarchies, if they are given: attribute, leaf and levels. Errors are of the `function`.
+    ///
+    /// # Errors
+    /// When they lack a column.
+    pub(super) fn hierarchies(&mut self, function: &'static str) -> Result<Option<LogicalPlan>> {
+        let plan = self.relation_if_given(Parameter::HIERARCHIES.name);
+        plan.map(|plan| Input { function, argument: Parameter::HIERARCHIES.name, plan }.hierarchies()).transpose()
+    }
+
+    /// Relations in the order they were written in.
     pub(super) fn relations(&mut self, name: &str) -> Vec<LogicalPlan> {
         match self.values.remove(name) {
             Some(Value::Relations(plans)) => plans,

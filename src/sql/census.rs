@@ -11,42 +11,33 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::streaming::PartitionStream;
 
 use super::arguments::Arguments;
-use super::function::RelationFunction;
 use super::options::AnonymizeOptions;
 use super::signature::{FunctionSignature, Kind, Parameter};
 use crate::microdata::census::{self, BLOCK, Census};
-
-/// Synthetic census microdata.
-#[derive(Debug)]
-pub(super) struct CensusFunction;
 
 const ROWS: Parameter = Parameter::required("rows", Kind::Integer, "100000").at_least(0).says("how many people");
 const SEED: Parameter =
     Parameter::optional("seed", Kind::Integer, "42").at_least(0).or(0).says("the same seed, the same people");
 
-static SIGNATURE: FunctionSignature =
+/// Declares the function.
+pub(super) static SIGNATURE: FunctionSignature =
     FunctionSignature { name: "census", about: "synthetic census microdata", refused: &[], parameters: &[ROWS, SEED] };
 
 /// Parts that can be made in parallel. The rows do not depend on it.
 const PARTITIONS: usize = 16;
 
-impl RelationFunction for CensusFunction {
-    fn signature(&self) -> &'static FunctionSignature<'static> {
-        &SIGNATURE
-    }
-
-    fn table(&self, arguments: Arguments, _options: &AnonymizeOptions) -> Result<Arc<dyn TableProvider>> {
-        let rows = arguments.integer_or_default(&ROWS)? as u64;
-        let seed = arguments.integer_or_default(&SEED)? as u64;
-        let schema = census::schema();
-        let blocks = rows.div_ceil(BLOCK as u64);
-        let parts = blocks.clamp(1, PARTITIONS as u64);
-        let partitions = (0..parts).map(|part| -> Arc<dyn PartitionStream> {
-            let blocks = part * blocks / parts..(part + 1) * blocks / parts;
-            Arc::new(Part { census: Census::new(rows, seed), blocks, schema: Arc::clone(&schema) })
-        });
-        Ok(Arc::new(StreamingTable::try_new(Arc::clone(&schema), partitions.collect())?))
-    }
+/// Makes the table of a call.
+pub(super) fn table(arguments: Arguments, _options: &AnonymizeOptions) -> Result<Arc<dyn TableProvider>> {
+    let rows = arguments.integer_or_default(&ROWS)? as u64;
+    let seed = arguments.integer_or_default(&SEED)? as u64;
+    let schema = census::schema();
+    let blocks = rows.div_ceil(BLOCK as u64);
+    let parts = blocks.clamp(1, PARTITIONS as u64);
+    let partitions = (0..parts).map(|part| -> Arc<dyn PartitionStream> {
+        let blocks = part * blocks / parts..(part + 1) * blocks / parts;
+        Arc::new(Part { census: Census::new(rows, seed), blocks, schema: Arc::clone(&schema) })
+    });
+    Ok(Arc::new(StreamingTable::try_new(Arc::clone(&schema), partitions.collect())?))
 }
 
 #[derive(Debug)]

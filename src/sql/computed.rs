@@ -10,12 +10,11 @@ use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::projection::ProjectionExec;
-use futures::future::BoxFuture;
 
 use super::hierarchy_checks::MadeWith;
 use super::input_plans::planned;
 use super::opaque::{OpaqueTable, Relation, Wanted};
-use crate::exec::{Computation, ComputationExec};
+use crate::exec::{Computation, ComputationExec, PlanFuture};
 
 /// Returns the table that a computation's result is.
 pub(super) fn computed(computation: Arc<dyn Computation>, inputs: Vec<LogicalPlan>) -> Arc<dyn TableProvider> {
@@ -23,7 +22,6 @@ pub(super) fn computed(computation: Arc<dyn Computation>, inputs: Vec<LogicalPla
 }
 
 /// A computation over relations.
-#[derive(Debug)]
 pub(super) struct Computed {
     computation: Arc<dyn Computation>,
     inputs: Vec<LogicalPlan>,
@@ -55,11 +53,7 @@ impl Relation for Computed {
         self.computation.schema()
     }
 
-    fn plan<'a>(
-        &'a self,
-        session: &'a dyn Session,
-        wanted: Wanted<'a>,
-    ) -> BoxFuture<'a, Result<Arc<dyn ExecutionPlan>>> {
+    fn plan<'a>(&'a self, session: &'a dyn Session, wanted: Wanted<'a>) -> PlanFuture<'a> {
         Box::pin(async move {
             if let Some(made_with) = &self.made_with {
                 made_with.check(session).await?;

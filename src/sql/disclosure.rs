@@ -11,7 +11,6 @@ use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, cast};
 use super::arguments::Arguments;
 use super::choice::Choice;
 use super::computed::Computed;
-use super::function::RelationFunction;
 use super::hierarchy_checks::MadeWith;
 use super::information_loss::end_of;
 use super::input::{Input, InputColumn, common_type};
@@ -26,10 +25,6 @@ use crate::exec::DisclosureComputation;
 use crate::microdata::{Role, name_of_parts};
 use crate::release::{GROUP_ID, HI, LO};
 use crate::risk::{AdversaryModel, BUDGET, BackgroundColumns, ReleaseColumns};
-
-/// Function that computes the inferences of a reader.
-#[derive(Debug)]
-pub(super) struct DisclosureFunction;
 
 const RELEASES: &str = "releases";
 const ORIGINAL: &str = "original";
@@ -56,7 +51,8 @@ static STRENGTH: Choice<AdversaryModel, 4> = Choice::new(
     "'cover'",
 );
 
-static SIGNATURE: FunctionSignature = FunctionSignature {
+/// Declares the function.
+pub(super) static SIGNATURE: FunctionSignature = FunctionSignature {
     name: "disclosure",
     about: "what a reader of releases can infer about everybody",
     refused: &[],
@@ -87,103 +83,98 @@ static SIGNATURE: FunctionSignature = FunctionSignature {
     ],
 };
 
-impl RelationFunction for DisclosureFunction {
-    fn signature(&self) -> &'static FunctionSignature<'static> {
-        &SIGNATURE
-    }
-
-    fn table(&self, mut arguments: Arguments, options: &AnonymizeOptions) -> Result<Arc<dyn TableProvider>> {
-        let function = SIGNATURE.name;
-        let input = |argument, plan| Input { function, argument, plan };
-        let (releases, declared) = expanded(arguments.relations(RELEASES))?;
-        let mut releases: Vec<Input> = releases.into_iter().map(|plan| input(RELEASES, plan)).collect();
-        let mut known = match (arguments.relation_if_given(ORIGINAL), arguments.relation_if_given(BACKGROUND)) {
-            (Some(plan), None) => input(ORIGINAL, plan),
-            (None, Some(plan)) => input(BACKGROUND, plan),
-            (None, None) => {
-                return Err(refusal!(
-                    function,
-                    argument "original",
-                    "argument original is missing; expected the table that was anonymized, or with background => .. \
-                     what a reader knows of people: their identifiers and quasi-identifiers"
-                ));
-            }
-            (Some(_), Some(_)) => return Err(refusal!(function, "either original or background, not both")),
-        };
-        let strength = STRENGTH.of(&arguments);
-        let session = arguments.session().ok();
-        let columns: Vec<Vec<FieldRef>> = releases.iter().map(|release| released_columns(release, session)).collect();
-        let mut roles = Roles::find(&arguments, options, &known, &columns, &declared)?;
-        let mut facts = arguments.relation_if_given(FACTS).map(|plan| input(FACTS, plan));
-        if let Some(several) = roles.several.take() {
-            if known.argument == ORIGINAL {
-                known = known.composed(&several)?;
-            }
-            releases = releases.into_iter().map(|release| release.composed(&several)).collect::<Result<_>>()?;
-            facts = facts.map(|facts| facts.composed(&several)).transpose()?;
-        }
-        if arguments.number(P_MATCH).is_some() || columns.iter().any(|columns| perturbed::is_perturbed(columns)) {
-            return perturbed_rows(&mut arguments, &roles, known, releases, facts.is_some());
-        }
-        let says = known.plan.schema().fields().iter().any(|field| field.name() == RELEASE);
-        known = known.in_releases(&declared.presence, &roles.id, &roles.sensitive)?;
-        let mut columns = Columns::find(&roles, &known, &releases)?;
-        if known.argument == BACKGROUND {
-            columns.true_value = None;
-        }
-        if strength.knows_groups() && columns.releases.iter().any(|release| release.id.is_none()) {
-            let word = arguments.word("strength").unwrap_or_default();
+/// Makes the table of a call.
+pub(super) fn table(mut arguments: Arguments, options: &AnonymizeOptions) -> Result<Arc<dyn TableProvider>> {
+    let function = SIGNATURE.name;
+    let input = |argument, plan| Input { function, argument, plan };
+    let (releases, declared) = expanded(arguments.relations(RELEASES))?;
+    let mut releases: Vec<Input> = releases.into_iter().map(|plan| input(RELEASES, plan)).collect();
+    let mut known = match (arguments.relation_if_given(ORIGINAL), arguments.relation_if_given(BACKGROUND)) {
+        (Some(plan), None) => input(ORIGINAL, plan),
+        (None, Some(plan)) => input(BACKGROUND, plan),
+        (None, None) => {
             return Err(refusal!(
                 function,
-                "strength => '{word}' is for private views (private => true), which have the identifier column {}; a \
-                 release here has none",
-                roles.id
+                argument "original",
+                "argument original is missing; expected the table that was anonymized, or with background => .. \
+                 what a reader knows of people: their identifiers and quasi-identifiers"
             ));
         }
-        // What is said here wins.
-        let any_update = arguments.word(UPDATES).is_some();
-        let given = arguments.relation_if_given(UPDATES);
-        let is_given = given.is_some() || any_update;
-        let any_update = any_update || !is_given && declared.any_update;
-        let updates = match given.or_else(|| declared.updates.filter(|_| !is_given)) {
-            Some(plan) => Some(columns.updates(input(UPDATES, plan))?),
-            None => None,
-        };
-        let facts = facts.map(|facts| columns.facts(&roles, facts)).transpose()?;
-        let budget = arguments.integer(&DECISIONS)?;
-        if let (false, Some(name)) =
-            (strength.is_joint(), facts.as_ref().map(|_| FACTS).or_else(|| budget.map(|_| BUDGET_OF)))
-        {
-            return Err(refusal!(
-                function,
-                argument name,
-                "argument {name} is for readers who combine people; add strength => 'joint' or 'joint_cover'"
-            ));
+        (Some(_), Some(_)) => return Err(refusal!(function, "either original or background, not both")),
+    };
+    let strength = STRENGTH.of(&arguments);
+    let session = arguments.session().ok();
+    let columns: Vec<Vec<FieldRef>> = releases.iter().map(|release| released_columns(release, session)).collect();
+    let mut roles = Roles::find(&arguments, options, &known, &columns, &declared)?;
+    let mut facts = arguments.relation_if_given(FACTS).map(|plan| input(FACTS, plan));
+    if let Some(several) = roles.several.take() {
+        if known.argument == ORIGINAL {
+            known = known.composed(&several)?;
         }
-        let hierarchies = match arguments.relation_if_given(HIERARCHIES).or(declared.hierarchies) {
-            Some(plan) => Some(input(HIERARCHIES, plan).hierarchies()?),
-            None => None,
-        };
-        let made_with = match (&hierarchies, arguments.session()) {
-            (Some(plan), Ok(session)) => {
-                let plans = releases.iter().map(|release| &release.plan);
-                MadeWith::of(function, plan, plans, &roles.quasi, session)
-            }
-            _ => None,
-        };
-        let question = DisclosureComputation {
-            any_update,
-            closed: declared.closed && !is_given,
-            times: declared.times,
-            people: if says { Vec::new() } else { declared.people },
-            facts: facts.is_some(),
-            budget: arguments.integer_or_default(&DECISIONS)? as u64,
-            ..columns.question(strength, updates.is_some())
-        };
-        let mut plans = columns.project(known, releases)?;
-        plans.extend(updates.into_iter().chain(facts).chain(hierarchies));
-        Ok(Computed::new(Arc::new(question), plans).made_with(made_with).table())
+        releases = releases.into_iter().map(|release| release.composed(&several)).collect::<Result<_>>()?;
+        facts = facts.map(|facts| facts.composed(&several)).transpose()?;
     }
+    if arguments.number(P_MATCH).is_some() || columns.iter().any(|columns| perturbed::is_perturbed(columns)) {
+        return perturbed_rows(&mut arguments, &roles, known, releases, facts.is_some());
+    }
+    let says = known.has(RELEASE);
+    known = known.in_releases(&declared.presence, &roles.id, &roles.sensitive)?;
+    let mut columns = Columns::find(&roles, &known, &releases)?;
+    if known.argument == BACKGROUND {
+        columns.true_value = None;
+    }
+    if strength.knows_groups() && columns.releases.iter().any(|release| release.id.is_none()) {
+        let word = arguments.word("strength").unwrap_or_default();
+        return Err(refusal!(
+            function,
+            "strength => '{word}' is for private views (private => true), which have the identifier column {}; a \
+             release here has none",
+            roles.id
+        ));
+    }
+    // What is said here wins.
+    let any_update = arguments.word(UPDATES).is_some();
+    let given = arguments.relation_if_given(UPDATES);
+    let is_given = given.is_some() || any_update;
+    let any_update = any_update || !is_given && declared.any_update;
+    let updates = match given.or_else(|| declared.updates.filter(|_| !is_given)) {
+        Some(plan) => Some(columns.updates(input(UPDATES, plan))?),
+        None => None,
+    };
+    let facts = facts.map(|facts| columns.facts(&roles, facts)).transpose()?;
+    let budget = arguments.integer(&DECISIONS)?;
+    if let (false, Some(name)) =
+        (strength.is_joint(), facts.as_ref().map(|_| FACTS).or_else(|| budget.map(|_| BUDGET_OF)))
+    {
+        return Err(refusal!(
+            function,
+            argument name,
+            "argument {name} is for readers who combine people; add strength => 'joint' or 'joint_cover'"
+        ));
+    }
+    let hierarchies = match arguments.relation_if_given(HIERARCHIES).or(declared.hierarchies) {
+        Some(plan) => Some(input(HIERARCHIES, plan).hierarchies()?),
+        None => None,
+    };
+    let made_with = match (&hierarchies, arguments.session()) {
+        (Some(plan), Ok(session)) => {
+            let plans = releases.iter().map(|release| &release.plan);
+            MadeWith::of(function, plan, plans, &roles.quasi, session)
+        }
+        _ => None,
+    };
+    let question = DisclosureComputation {
+        any_update,
+        closed: declared.closed && !is_given,
+        times: declared.times,
+        people: if says { Vec::new() } else { declared.people },
+        facts: facts.is_some(),
+        budget: arguments.integer_or_default(&DECISIONS)? as u64,
+        ..columns.question(strength, updates.is_some())
+    };
+    let mut plans = columns.project(known, releases)?;
+    plans.extend(updates.into_iter().chain(facts).chain(hierarchies));
+    Ok(Computed::new(Arc::new(question), plans).made_with(made_with).table())
 }
 
 /// Returns the releases whose rows look like rows: there are no groups and no intervals, but rows that may be somebody's.
@@ -353,8 +344,7 @@ impl ReleaseInputs {
 impl Columns {
     fn find(roles: &Roles, known: &Input, releases: &[Input]) -> Result<Self> {
         let function = SIGNATURE.name;
-        let has = |input: &Input, name: &str| input.plan.schema().fields().iter().any(|field| field.name() == name);
-        let if_there = |input: &Input, name: &str| has(input, name).then(|| input.column(name)).transpose();
+        let if_there = |input: &Input, name: &str| input.has(name).then(|| input.column(name)).transpose();
         let publish = |mut column: InputColumn| column.publish(function).map(|()| column);
         let mut id = publish(known.column(&roles.id)?)?;
         let quasi = roles.quasi.iter().map(|name| publish(known.column(name)?));
@@ -378,7 +368,7 @@ impl Columns {
         };
         // Releases may lack columns, but one that none has is a mistake.
         if let (Some(release), Some(name)) =
-            (releases.first(), roles.quasi.iter().find(|name| !releases.iter().any(|release| has(release, name))))
+            (releases.first(), roles.quasi.iter().find(|name| !releases.iter().any(|release| release.has(name))))
         {
             release.column(name)?;
         }
@@ -433,7 +423,7 @@ impl Columns {
         };
         let [from, to] = updates.update_ends()?;
         let mut columns = vec![end(from, "from")?, end(to, "to")?];
-        if updates.plan.schema().fields().iter().any(|field| field.name() == "probability") {
+        if updates.has("probability") {
             let probability = updates.column("probability")?;
             if !probability.field.data_type().is_numeric() {
                 return Err(refusal!(

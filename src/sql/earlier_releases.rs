@@ -5,7 +5,7 @@ use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, lit};
 
 use super::followed::Followed;
-use super::input::{Input, InputColumn};
+use super::input::{Input, InputColumn, with_column};
 use crate::error::refusal;
 use crate::methods::state::RELEASE;
 use crate::methods::{Numbers, StateKind};
@@ -63,7 +63,7 @@ pub(super) fn check_order(
              made: previous => (SELECT *, 1 AS {RELEASE} FROM first UNION ALL SELECT *, 2 FROM second)"
         ));
     }
-    if earlier.iter().any(has_number) {
+    if earlier.iter().any(|one| one.has(RELEASE)) {
         return Ok(());
     }
     let places = earlier.iter().zip(1..).map(|(part, place)| Ok((place, followed(&part.plan)?)));
@@ -125,13 +125,9 @@ fn uncast(expr: &Expr) -> &Expr {
     }
 }
 
-fn has_number(one: &Input) -> bool {
-    one.plan.schema().fields().iter().any(|field| field.name() == RELEASE)
-}
-
-/// Adds a column of places to relations, if there are several and numbers count. None of them has one.
+/// The relations with a column of their places, if there are several, none has one, and numbers count.
 fn numbered(earlier: Vec<Input>, kind: StateKind) -> Result<Vec<Input>> {
-    let say = earlier.iter().filter(|one| has_number(one)).count();
+    let say = earlier.iter().filter(|one| one.has(RELEASE)).count();
     if earlier.len() < 2 || say == earlier.len() || kind.facts().numbers == Numbers::Ignored {
         return Ok(earlier);
     }
@@ -144,9 +140,7 @@ fn numbered(earlier: Vec<Input>, kind: StateKind) -> Result<Vec<Input>> {
         ));
     }
     let number = |(place, one): (usize, Input)| {
-        let columns = one.plan.schema().columns().into_iter().map(Expr::Column);
-        let columns: Vec<Expr> = columns.chain([lit(place as i64 + 1).alias(RELEASE)]).collect();
-        let plan = LogicalPlanBuilder::from(one.plan).project(columns)?.build()?;
+        let plan = with_column(one.plan, lit(place as i64 + 1).alias(RELEASE))?;
         Ok(Input { plan, ..one })
     };
     earlier.into_iter().enumerate().map(number).collect()

@@ -14,7 +14,6 @@ use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
 use datafusion::optimizer::AnalyzerRule;
 
 use super::arguments::Arguments;
-use super::function::RelationFunction;
 use super::options::AnonymizeOptions;
 use super::ranges::is_range;
 use super::signature::{FunctionSignature, Kind, Parameter};
@@ -25,11 +24,8 @@ const COPY: (&str, &str) = ("COPY", "write a Parquet file (TO '..parquet')");
 /// Suggests the same of results that are printed.
 const PRINTED: &str = "print JSON (--format json)";
 
-/// A release whose ranges are columns.
-#[derive(Debug)]
-pub(super) struct FlatFunction;
-
-static SIGNATURE: FunctionSignature = FunctionSignature {
+/// Declares the function.
+pub(super) static SIGNATURE: FunctionSignature = FunctionSignature {
     name: "flat",
     about: "a release with the ends of ranges as columns, for programs that know no structs",
     refused: &[],
@@ -38,20 +34,15 @@ static SIGNATURE: FunctionSignature = FunctionSignature {
     ],
 };
 
-impl RelationFunction for FlatFunction {
-    fn signature(&self) -> &'static FunctionSignature<'static> {
-        &SIGNATURE
-    }
-
-    fn table(&self, mut arguments: Arguments, _options: &AnonymizeOptions) -> Result<Arc<dyn TableProvider>> {
-        let release = arguments.relation("release")?;
-        let columns = flat(SIGNATURE.name, release.schema())?;
-        let plan = match columns {
-            Some(columns) => LogicalPlanBuilder::from(release).project(columns)?.build()?,
-            None => release,
-        };
-        Ok(Arc::new(ViewTable::new(plan, None)))
-    }
+/// Makes the table of a call.
+pub(super) fn table(mut arguments: Arguments, _options: &AnonymizeOptions) -> Result<Arc<dyn TableProvider>> {
+    let release = arguments.relation("release")?;
+    let columns = flat(SIGNATURE.name, release.schema())?;
+    let plan = match columns {
+        Some(columns) => LogicalPlanBuilder::from(release).project(columns)?.build()?,
+        None => release,
+    };
+    Ok(Arc::new(ViewTable::new(plan, None)))
 }
 
 /// Text files get flat columns without being asked: they cannot have any others.

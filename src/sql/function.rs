@@ -1,6 +1,5 @@
 //! Relation functions, and the two ways DataFusion can be made to see them.
 
-use std::fmt::Debug;
 use std::sync::Arc;
 
 use datafusion::catalog::{TableFunctionArgs, TableFunctionImpl, TableProvider};
@@ -18,21 +17,19 @@ use super::signature::{FunctionSignature, suggestion};
 use super::syntax::{Call, SqlScope, constant};
 
 /// A function whose value is a relation.
-pub(super) trait RelationFunction: Debug + Send + Sync + 'static {
-    /// Returns the name and parameters.
-    fn signature(&self) -> &'static FunctionSignature<'static>;
-
-    /// Returns the table that a call stands for. Reads no data.
-    ///
-    /// # Errors
-    /// Everything about the arguments that can be known at planning time.
-    fn table(&self, arguments: Arguments, options: &AnonymizeOptions) -> Result<Arc<dyn TableProvider>>;
+#[derive(Debug, Clone, Copy)]
+pub(super) struct RelationFunction {
+    /// Name and parameters.
+    pub signature: &'static FunctionSignature<'static>,
+    /// Makes the table that a call stands for. Reads no data, and fails for all that is wrong with the arguments as far as it can be known at
+    /// planning time.
+    pub table: fn(Arguments, &AnonymizeOptions) -> Result<Arc<dyn TableProvider>>,
 }
 
 /// Plans calls of relation functions in FROM clauses.
 #[derive(Debug)]
 pub(super) struct FunctionPlanner {
-    pub functions: Vec<Arc<dyn RelationFunction>>,
+    pub functions: Vec<RelationFunction>,
 }
 
 impl RelationPlanner for FunctionPlanner {
@@ -50,11 +47,11 @@ impl RelationPlanner for FunctionPlanner {
             return Ok(RelationPlanning::Original(Box::new(relation)));
         };
         let call = Call::try_new(relation)?;
-        let signature = function.signature();
+        let RelationFunction { signature, table } = *function;
         let arguments = call.arguments(signature.name, context)?;
         let mut scope = SqlScope { context };
         let arguments = Arguments::bind(signature, arguments, &mut scope)?;
-        let table = function.table(arguments, &scope.options())?;
+        let table = table(arguments, &scope.options())?;
         let plan = LogicalPlanBuilder::scan(signature.name, provider_as_source(table), None)?.build()?;
         Ok(RelationPlanning::Planned(Box::new(PlannedRelation::new(plan, call.alias))))
     }
@@ -76,7 +73,7 @@ impl FunctionPlanner {
     /// When the session has no function of this name, but one of ours is called almost so.
     fn refuse_mistyped(&self, name: &ObjectName, context: &mut dyn RelationPlannerContext) -> Result<()> {
         let Ok(reference) = context.object_name_to_table_reference(name.clone()) else { return Ok(()) };
-        let close = suggestion(reference.table(), self.functions.iter().map(|function| function.signature().name));
+        let close = suggestion(reference.table(), self.functions.iter().map(|function| function.signature.name));
         if close.is_empty() || reference.schema().is_some() {
             return Ok(());
         }
@@ -88,21 +85,21 @@ impl FunctionPlanner {
         }
     }
 
-    /// Returns the function of this name, bare or in the session's default schema.
-    fn find(&self, name: &ObjectName, context: &dyn RelationPlannerContext) -> Option<&Arc<dyn RelationFunction>> {
+    /// The function of this name, bare or in the session's default schema.
+    fn find(&self, name: &ObjectName, context: &dyn RelationPlannerContext) -> Option<&RelationFunction> {
         let reference = context.object_name_to_table_reference(name.clone()).ok()?;
         let catalog = &context.context_provider().options().catalog;
         let here = reference.schema().is_none_or(|schema| schema == catalog.default_schema)
             && reference.catalog().is_none_or(|name| name == catalog.default_catalog);
         let mut functions = self.functions.iter();
-        functions.find(|function| here && function.signature().name == reference.table())
+        functions.find(|function| here && function.signature.name == reference.table())
     }
 }
 
 /// The same function as a plain table function, for engines without relation planners: positional arguments only, the table
 /// as a name, lists of columns as `'age, zip'` or `['age', 'zip']`.
 #[derive(Debug)]
-pub(super) struct PlainFunction(pub Arc<dyn RelationFunction>);
+pub(super) struct PlainFunction(pub RelationFunction);
 
 impl TableFunctionImpl for PlainFunction {
     fn call_with_args(&self, args: TableFunctionArgs) -> Result<Arc<dyn TableProvider>> {
@@ -110,8 +107,8 @@ impl TableFunctionImpl for PlainFunction {
         let options = options.cloned().unwrap_or_default();
         let arguments = args.exprs().iter().map(|expr| (None, expr.clone())).collect();
         let mut scope = PlainScope { args: &args, options };
-        let arguments = Arguments::bind(self.0.signature(), arguments, &mut scope)?;
-        self.0.table(arguments, &scope.options)
+        let arguments = Arguments::bind(self.0.signature, arguments, &mut scope)?;
+        (self.0.table)(arguments, &scope.options)
     }
 }
 

@@ -11,7 +11,7 @@ use crate::methods::METHODS;
 
 /// Names of all relation functions, with what each is for.
 pub fn function_overview() -> Vec<(&'static str, &'static str)> {
-    functions().iter().map(|function| (function.signature().name, function.signature().about)).collect()
+    functions().iter().map(|function| (function.signature.name, function.signature.about)).collect()
 }
 
 /// Returns the help of a function: its purpose, its arguments with their defaults, and an example.
@@ -21,11 +21,11 @@ pub fn function_overview() -> Vec<(&'static str, &'static str)> {
 pub fn function_help(name: &str) -> Result<String, String> {
     let name = name.trim().trim_end_matches(';').to_lowercase();
     let functions = functions();
-    let Some(function) = functions.iter().find(|function| function.signature().name == name) else {
-        let names = functions.iter().map(|function| function.signature().name);
+    let Some(function) = functions.iter().find(|function| function.signature.name == name) else {
+        let names = functions.iter().map(|function| function.signature.name);
         return Err(format!("there is no relation function {name}{}", suggestion(&name, names)));
     };
-    let signature = function.signature();
+    let signature = function.signature;
     let mut text = format!("{}: {}\n\n", signature.name, signature.about);
     for (name, what, default) in arguments(signature) {
         let default = if default.is_empty() { String::new() } else { format!(" [{default}]") };
@@ -38,23 +38,23 @@ pub fn function_help(name: &str) -> Result<String, String> {
 /// Names of a function's arguments, in the order of a call without names.
 pub fn function_parameters(name: &str) -> Option<Vec<&'static str>> {
     let functions = functions();
-    let function = functions.iter().find(|function| function.signature().name == name)?;
-    Some(function.signature().parameters.iter().map(|parameter| parameter.name).collect())
+    let function = functions.iter().find(|function| function.signature.name == name)?;
+    Some(function.signature.parameters.iter().map(|parameter| parameter.name).collect())
 }
 
 /// Returns a call of a function with the arguments that every call must have.
 pub fn function_example(name: &str) -> Option<String> {
     let functions = functions();
-    let function = functions.iter().find(|function| function.signature().name == name)?;
-    Some(format!("SELECT * FROM {}", function.signature().example()))
+    let function = functions.iter().find(|function| function.signature.name == name)?;
+    Some(format!("SELECT * FROM {}", function.signature.example()))
 }
 
 /// Returns the arguments of a function as a table of the reference.
 pub fn function_arguments(name: &str) -> Option<String> {
     let functions = functions();
-    let function = functions.iter().find(|function| function.signature().name == name)?;
+    let function = functions.iter().find(|function| function.signature.name == name)?;
     let mut text = "| argument | | default |\n|---|---|---|\n".to_owned();
-    for (name, what, default) in arguments(function.signature()) {
+    for (name, what, default) in arguments(function.signature) {
         let _ = writeln!(text, "| `{name}` | {what} | {default} |");
     }
     Some(text)
@@ -64,7 +64,7 @@ pub fn function_arguments(name: &str) -> Option<String> {
 pub(crate) fn signatures() -> String {
     let functions = functions();
     let all = functions.iter().map(|function| {
-        let signature = function.signature();
+        let signature = function.signature;
         let parameters =
             signature.parameters.iter().zip(arguments(signature)).map(|(parameter, (name, text, default))| {
                 let words = match parameter.kind {
@@ -118,7 +118,7 @@ mod tests {
     #[test]
     fn everything_is_explained() {
         for function in functions() {
-            let signature = function.signature();
+            let signature = function.signature;
             assert!(!signature.about.is_empty(), "{}", signature.name);
             for (name, what, default) in arguments(signature) {
                 assert!(!what.is_empty() && !default.is_empty(), "{} {name}", signature.name);

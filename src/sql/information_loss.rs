@@ -10,7 +10,6 @@ use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, cast};
 
 use super::arguments::Arguments;
 use super::computed::Computed;
-use super::function::RelationFunction;
 use super::hierarchy_checks::MadeWith;
 use super::input::{Input, InputColumn, common_type};
 use super::options::AnonymizeOptions;
@@ -22,11 +21,8 @@ use crate::exec::InformationLoss;
 use crate::microdata::Role;
 use crate::release::{GROUP_ID, HI, LO, NODE};
 
-/// Function that measures the loss of a release.
-#[derive(Debug)]
-pub(super) struct InformationLossFunction;
-
-static SIGNATURE: FunctionSignature = FunctionSignature {
+/// Declares the function.
+pub(super) static SIGNATURE: FunctionSignature = FunctionSignature {
     name: "information_loss",
     about: "what a release loses, by attribute",
     refused: &[],
@@ -39,67 +35,58 @@ static SIGNATURE: FunctionSignature = FunctionSignature {
     ],
 };
 
-impl RelationFunction for InformationLossFunction {
-    fn signature(&self) -> &'static FunctionSignature<'static> {
-        &SIGNATURE
+/// Makes the table of a call.
+pub(super) fn table(mut arguments: Arguments, _options: &AnonymizeOptions) -> Result<Arc<dyn TableProvider>> {
+    let function = SIGNATURE.name;
+    let quasi = arguments.columns("quasi").map(<[String]>::to_vec);
+    let original = Input { function, argument: "original", plan: arguments.relation("original")? };
+    let release = Input { function, argument: "release", plan: arguments.relation("release")? };
+    let columns = released_columns(&release, Some(arguments.session()?));
+    let hierarchies = arguments.hierarchies(function)?;
+    let attributes = match quasi {
+        Some(names) => names,
+        None => released_attributes(&columns)?,
+    };
+    let made_with = match (&hierarchies, arguments.session()) {
+        (Some(plan), Ok(session)) => MadeWith::of(function, plan, [&release.plan], &attributes, session),
+        _ => None,
+    };
+    if let Some(id) = paired_by(&arguments, &release, &columns, &attributes)? {
+        return Ok(pairs(original, release, hierarchies, &attributes, &id)?.made_with(made_with).table());
     }
-
-    fn table(&self, mut arguments: Arguments, _options: &AnonymizeOptions) -> Result<Arc<dyn TableProvider>> {
-        let function = SIGNATURE.name;
-        let quasi = arguments.columns("quasi").map(<[String]>::to_vec);
-        let original = Input { function, argument: "original", plan: arguments.relation("original")? };
-        let release = Input { function, argument: "release", plan: arguments.relation("release")? };
-        let columns = released_columns(&release, Some(arguments.session()?));
-        let hierarchies = match arguments.relation_if_given("hierarchies") {
-            Some(plan) => Some(Input { function, argument: "hierarchies", plan }.hierarchies()?),
-            None => None,
-        };
-        let attributes = match quasi {
-            Some(names) => names,
-            None => released_attributes(&columns)?,
-        };
-        let made_with = match (&hierarchies, arguments.session()) {
-            (Some(plan), Ok(session)) => MadeWith::of(function, plan, [&release.plan], &attributes, session),
-            _ => None,
-        };
-        if let Some(id) = paired_by(&arguments, &release, &columns, &attributes)? {
-            return Ok(pairs(original, release, hierarchies, &attributes, &id)?.made_with(made_with).table());
-        }
-        let (mut originals, mut ends) = (Vec::new(), Vec::new());
-        for name in &attributes {
-            let mut column = original.column(name)?;
-            let interval = release.column(name)?;
-            column.publish(function)?;
-            let mut end = release.column(name)?;
-            if let Some(lo) = end_of(&interval.field, LO) {
-                let nodes = end_of(&interval.field, NODE).is_some();
-                if nodes && hierarchies.is_none() {
-                    return Err(refusal!(
-                        function,
-                        "the release was made with hierarchies; pass the same ones: hierarchies => .."
-                    ));
-                }
-                if !nodes && hierarchies.is_some() {
-                    return Err(refusal!(function, "the release was made without hierarchies; leave them out"));
-                }
-                end.field = lo;
+    let (mut originals, mut ends) = (Vec::new(), Vec::new());
+    for name in &attributes {
+        let mut column = original.column(name)?;
+        let interval = release.column(name)?;
+        column.publish(function)?;
+        let mut end = release.column(name)?;
+        if let Some(lo) = end_of(&interval.field, LO) {
+            let nodes = end_of(&interval.field, NODE).is_some();
+            if nodes && hierarchies.is_none() {
+                return Err(refusal!(
+                    function,
+                    "the release was made with hierarchies; pass the same ones: hierarchies => .."
+                ));
             }
-            let data_type = common_type(function, &mut column, &end, "release")?;
-            let expr = Expr::Column(interval.column);
-            for which in [LO, HI] {
-                let end =
-                    if end_of(&interval.field, which).is_some() { expr.clone().field(which) } else { expr.clone() };
-                ends.push(cast(end, data_type.clone()).alias(format!("{name}.{which}")));
+            if !nodes && hierarchies.is_some() {
+                return Err(refusal!(function, "the release was made without hierarchies; leave them out"));
             }
-            originals.push(column);
+            end.field = lo;
         }
-        let grouped = release.plan.schema().fields().iter().filter(|field| field.name() == GROUP_ID).count() == 1;
-        if grouped && !attributes.iter().any(|name| name == GROUP_ID) {
-            ends.push(Expr::Column(Column::from_name(GROUP_ID)));
+        let data_type = common_type(function, &mut column, &end, "release")?;
+        let expr = Expr::Column(interval.column);
+        for which in [LO, HI] {
+            let end = if end_of(&interval.field, which).is_some() { expr.clone().field(which) } else { expr.clone() };
+            ends.push(cast(end, data_type.clone()).alias(format!("{name}.{which}")));
         }
-        let release = LogicalPlanBuilder::from(release.plan).project(ends)?.build()?;
-        Ok(measured(original, originals, release, hierarchies, false)?.made_with(made_with).table())
+        originals.push(column);
     }
+    let grouped = release.plan.schema().fields().iter().filter(|field| field.name() == GROUP_ID).count() == 1;
+    if grouped && !attributes.iter().any(|name| name == GROUP_ID) {
+        ends.push(Expr::Column(Column::from_name(GROUP_ID)));
+    }
+    let release = LogicalPlanBuilder::from(release.plan).project(ends)?.build()?;
+    Ok(measured(original, originals, release, hierarchies, false)?.made_with(made_with).table())
 }
 
 /// Returns the identifier by which rows of a perturbed release are compared with the originals; `None` of other releases.

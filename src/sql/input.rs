@@ -50,6 +50,16 @@ pub(super) struct InputColumn {
 }
 
 impl Input {
+    /// Returns the names of all columns.
+    pub(super) fn names(&self) -> Vec<&str> {
+        self.plan.schema().fields().iter().map(|field| field.name().as_str()).collect()
+    }
+
+    /// Returns true if there is a column of this name.
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.names().contains(&name)
+    }
+
     pub(super) fn column(&self, name: &str) -> Result<InputColumn> {
         let schema = self.plan.schema();
         let matches: Vec<(Option<&TableReference>, &FieldRef)> =
@@ -60,7 +70,7 @@ impl Input {
                 Ok(InputColumn { column, field: Arc::clone(field) })
             }
             [] => {
-                let names: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
+                let names = self.names();
                 if let Some(separated) = separated(&names, &self.plan) {
                     return Err(refusal!(self.function, "{} has no column {name}: {separated}", self.argument));
                 }
@@ -107,27 +117,20 @@ impl Input {
         let place = |name: &String| columns.iter().position(|column| column.field.name() == name).unwrap_or_default();
         let (id_place, sensitive_place) = (place(id), place(sensitive));
         let (Ok(mut identifier), Ok(mut signature)) = (self.column(id), self.column(SIGNATURE)) else {
-            let names: Vec<&str> = self.plan.schema().fields().iter().map(|field| field.name().as_str()).collect();
             return Err(refusal!(
                 function,
                 "previous must have the identifier column {id} and the column {SIGNATURE} of earlier private \
                  releases (private => true); it has {}",
-                names.join(", ")
+                self.names().join(", ")
             ));
         };
-        let item = match signature.field.data_type() {
-            DataType::List(item)
-            | DataType::LargeList(item)
-            | DataType::ListView(item)
-            | DataType::LargeListView(item)
-            | DataType::FixedSizeList(item, _) => Arc::clone(item),
-            other => {
-                return Err(refusal!(
-                    function,
-                    "column {SIGNATURE} of previous must be a list of sensitive values, as in a private \
-                     release; it is {other}"
-                ));
-            }
+        let Some(item) = item_of(&signature.field) else {
+            return Err(refusal!(
+                function,
+                "column {SIGNATURE} of previous must be a list of sensitive values, as in a private \
+                 release; it is {}",
+                signature.field.data_type()
+            ));
         };
         identifier.publish(function)?;
         let own = if latest { None } else { Some(self.own_value(&columns[sensitive_place].field, id)?) };
@@ -147,7 +150,7 @@ impl Input {
         let mut wanted = vec![identifier, signature];
         wanted.extend(own.map(|own| InputColumn { field: retyped(&own.field, item_type.clone()), ..own }));
         if latest {
-            let Ok(mut label) = self.column(LABEL) else {
+            let Ok(label) = self.column(LABEL) else {
                 if let Some(method) = made_by.filter(|method| method != function) {
                     return Err(refusal!(
                         function,
@@ -170,10 +173,9 @@ impl Input {
                     label.field.data_type()
                 ));
             }
-            label.field = retyped(&label.field, DataType::Int64);
-            wanted.push(label);
+            wanted.push(label.of_type(DataType::Int64));
         }
-        let is_numbered = self.plan.schema().fields().iter().any(|field| field.name() == RELEASE);
+        let is_numbered = self.has(RELEASE);
         if first && !is_numbered {
             return Err(refusal!(
                 function,
@@ -184,7 +186,7 @@ impl Input {
             ));
         }
         if (latest || first) && is_numbered {
-            let mut release = self.column(RELEASE)?;
+            let release = self.column(RELEASE)?;
             if !release.field.data_type().is_integer() {
                 return Err(refusal!(
                     function,
@@ -193,8 +195,7 @@ impl Input {
                     release.field.data_type()
                 ));
             }
-            release.field = retyped(&release.field, DataType::Int64);
-            wanted.push(release);
+            wanted.push(release.of_type(DataType::Int64));
         } else if latest && numbers == Numbers::Required {
             return Err(refusal!(
                 function,
@@ -212,8 +213,7 @@ impl Input {
             true => vec![sensitive.name().clone()],
             false => parts.iter().map(|part| part.name().clone()).collect(),
         };
-        let has = |name: &String| self.plan.schema().fields().iter().any(|field| field.name() == name);
-        if let Some(name) = names.iter().find(|name| !has(name)) {
+        if let Some(name) = names.iter().find(|name| !self.has(name)) {
             return Err(refusal!(
                 self.function,
                 argument self.argument,
@@ -228,9 +228,7 @@ impl Input {
             false => Self { plan, ..*self }.composed(&names)?,
         };
         let value = Expr::Column(composed.column(sensitive.name())?.column).alias(OWN_VALUE);
-        let all = composed.plan.schema().iter().map(|field| Expr::Column(Column::from(field)));
-        let all: Vec<Expr> = all.chain([value]).collect();
-        self.plan = LogicalPlanBuilder::from(composed.plan).project(all)?.build()?;
+        self.plan = with_column(composed.plan, value)?;
         self.column(OWN_VALUE)
     }
 
@@ -245,23 +243,14 @@ impl Input {
         let wanted = [id.as_str(), PARTNERS, COMMITMENTS];
         let found: Vec<InputColumn> = wanted.iter().filter_map(|name| self.column(name).ok()).collect();
         let Ok([mut identifier, mut partners, mut seals]) = <[InputColumn; 3]>::try_from(found) else {
-            let names: Vec<&str> = self.plan.schema().fields().iter().map(|field| field.name().as_str()).collect();
             return Err(refusal!(
                 function,
                 "{WORLDS} must have the columns {}, as sequential_worlds returns them; it has {}",
                 wanted.join(", "),
-                names.join(", ")
+                self.names().join(", ")
             ));
         };
-        let item = |column: &InputColumn| match column.field.data_type() {
-            DataType::List(item)
-            | DataType::LargeList(item)
-            | DataType::ListView(item)
-            | DataType::LargeListView(item)
-            | DataType::FixedSizeList(item, _) => Some(Arc::clone(item)),
-            _ => None,
-        };
-        let (Some(partner), Some(seal)) = (item(&partners), item(&seals)) else {
+        let (Some(partner), Some(seal)) = (item_of(&partners.field), item_of(&seals.field)) else {
             return Err(refusal!(
                 function,
                 "columns {PARTNERS} and {COMMITMENTS} of {WORLDS} must be lists, as sequential_worlds returns them"
@@ -289,12 +278,11 @@ impl Input {
         if let (Some(from), Some(to)) = (first(["from_value", "from"]), first(["to_value", "to"])) {
             return Ok([from, to]);
         }
-        let names: Vec<&str> = self.plan.schema().fields().iter().map(|field| field.name().as_str()).collect();
         Err(refusal!(
             self.function,
             "{} must have the columns from_value and to_value, and may have probability: which values can become which; it has {}",
             self.argument,
-            names.join(", ")
+            self.names().join(", ")
         ))
     }
 
@@ -305,7 +293,6 @@ impl Input {
     /// When there are no such columns, or no probabilities and these are needed.
     pub(super) fn updates(self, sensitive: &mut InputColumn, weighted: bool) -> Result<LogicalPlan> {
         let function = self.function;
-        let names: Vec<&str> = self.plan.schema().fields().iter().map(|field| field.name().as_str()).collect();
         let [mut from, mut to] = self.update_ends()?;
         // The type of both: what the second adds, the first must hold as well.
         for _ in 0..2 {
@@ -315,8 +302,8 @@ impl Input {
             }
         }
         let mut wanted = vec![from, to];
-        if names.contains(&PROBABILITY) {
-            let mut probability = self.column(PROBABILITY)?;
+        if self.has(PROBABILITY) {
+            let probability = self.column(PROBABILITY)?;
             if !probability.field.data_type().is_numeric() {
                 return Err(refusal!(
                     function,
@@ -325,8 +312,7 @@ impl Input {
                     probability.field.data_type()
                 ));
             }
-            probability.field = retyped(&probability.field, DataType::Float64);
-            wanted.push(probability);
+            wanted.push(probability.of_type(DataType::Float64));
         } else if weighted {
             return Err(refusal!(
                 function,
@@ -334,7 +320,7 @@ impl Input {
                 "{} has no column {PROBABILITY}: the law of changes must be known, so give every row the probability \
                  that the value becomes the other one until the next release (the row for staying as it is may be left out); it has {}",
                 self.argument,
-                names.join(", ")
+                self.names().join(", ")
             ));
         }
         self.project(wanted)
@@ -349,7 +335,7 @@ impl Input {
     /// When it is not clear which column has them, or they are of another type.
     pub(super) fn domain(self, sensitive: &mut InputColumn) -> Result<LogicalPlan> {
         let function = self.function;
-        let names: Vec<&str> = self.plan.schema().fields().iter().map(|field| field.name().as_str()).collect();
+        let names = self.names();
         let own = sensitive.field.name().as_str();
         let name = match names.as_slice() {
             [only] => *only,
@@ -384,7 +370,7 @@ impl Input {
     pub(super) fn prior(self) -> Result<LogicalPlan> {
         const COLUMNS: [(&str, DataType); 3] =
             [("attribute", DataType::Utf8View), ("value", DataType::Utf8View), ("share", DataType::Float64)];
-        let names: Vec<&str> = self.plan.schema().fields().iter().map(|field| field.name().as_str()).collect();
+        let names = self.names();
         if COLUMNS.iter().any(|(name, _)| !names.contains(name)) {
             return Err(refusal!(
                 self.function,
@@ -395,18 +381,14 @@ impl Input {
                 names.join(", ")
             ));
         }
-        let columns = COLUMNS.into_iter().map(|(name, data_type)| {
-            let mut column = self.column(name)?;
-            column.field = retyped(&column.field, data_type);
-            Ok(column)
-        });
+        let columns = COLUMNS.into_iter().map(|(name, data_type)| Ok(self.column(name)?.of_type(data_type)));
         let columns = columns.collect::<Result<Vec<_>>>()?;
         self.project(columns)
     }
 
     /// Reads attribute, leaf and the levels in order, as texts.
     pub(super) fn hierarchies(self) -> Result<LogicalPlan> {
-        let names: Vec<&str> = self.plan.schema().fields().iter().map(|field| field.name().as_str()).collect();
+        let names = self.names();
         let level = |number: usize| format!("{LEVEL}{number}");
         let levels = (1..).take_while(|&number| names.contains(&level(number).as_str())).count();
         let wanted = [ATTRIBUTE.to_owned(), LEAF.to_owned()].into_iter();
@@ -425,17 +407,18 @@ impl Input {
                 names.join(", ")
             ));
         }
-        let columns = wanted.iter().map(|name| {
-            let mut column = self.column(name)?;
-            column.field = retyped(&column.field, DataType::Utf8View);
-            Ok(column)
-        });
+        let columns = wanted.iter().map(|name| Ok(self.column(name)?.of_type(DataType::Utf8View)));
         let columns = columns.collect::<Result<Vec<_>>>()?;
         self.project(columns)
     }
 }
 
 impl InputColumn {
+    /// Gives the column another type.
+    fn of_type(self, data_type: DataType) -> Self {
+        Self { field: retyped(&self.field, data_type), ..self }
+    }
+
     /// Gives the column the type it is published with.
     pub(super) fn publish(&mut self, function: &str) -> Result<()> {
         if self.field.data_type() == &DataType::Null {
@@ -497,6 +480,28 @@ pub(super) fn common_type(
     };
     now.field = retyped(&now.field, common.clone());
     Ok(common)
+}
+
+/// Adds a column to a relation.
+///
+/// # Errors
+/// When the expression is not one over its columns.
+pub(super) fn with_column(plan: LogicalPlan, column: Expr) -> Result<LogicalPlan> {
+    let columns = plan.schema().iter().map(|field| Expr::Column(Column::from(field)));
+    let columns: Vec<Expr> = columns.chain([column]).collect();
+    LogicalPlanBuilder::from(plan).project(columns)?.build()
+}
+
+/// Returns the items of a column of lists.
+fn item_of(field: &FieldRef) -> Option<FieldRef> {
+    match field.data_type() {
+        DataType::List(item)
+        | DataType::LargeList(item)
+        | DataType::ListView(item)
+        | DataType::LargeListView(item)
+        | DataType::FixedSizeList(item, _) => Some(Arc::clone(item)),
+        _ => None,
+    }
 }
 
 fn retyped(field: &FieldRef, data_type: DataType) -> FieldRef {

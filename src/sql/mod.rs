@@ -77,28 +77,29 @@ pub use release_files::ReleaseFiles;
 
 use crate::exec::{KeepNan, WholeFiles, cell_function};
 use crate::methods::{METHODS, Offered};
+use estimate::{estimated, query_accuracy};
 use function::{FunctionPlanner, PlainFunction, RelationFunction};
 use session_tables::SessionFunction;
 
-/// Lists all functions.
-fn functions() -> Vec<Arc<dyn RelationFunction>> {
-    let releases = METHODS
-        .iter()
-        .filter(|method| method.offered != Offered::Publication)
-        .map(|method| -> Arc<dyn RelationFunction> { Arc::new(method::ReleaseFunction(method)) });
-    let mut functions: Vec<Arc<dyn RelationFunction>> = releases.collect();
-    functions.push(Arc::new(information_loss::InformationLossFunction));
-    functions.push(Arc::new(estimate::EstimatedFunction));
-    functions.push(Arc::new(flat::FlatFunction));
-    functions.push(Arc::new(profile::ProfileFunction));
-    functions.push(Arc::new(advise::AdviseFunction));
-    functions.push(Arc::new(estimate::QueryAccuracyFunction));
-    functions.push(Arc::new(census::CensusFunction));
-    functions.push(Arc::new(disclosure::DisclosureFunction));
-    functions.push(Arc::new(reposition::RepositionFunction));
+/// Everything there is.
+fn functions() -> Vec<RelationFunction> {
+    let releases = METHODS.iter().filter(|method| method.offered != Offered::Publication);
+    let releases = releases.map(|method| RelationFunction { signature: method.signature, table: method::table });
+    let own = [
+        RelationFunction { signature: &information_loss::SIGNATURE, table: information_loss::table },
+        RelationFunction { signature: &estimated::SIGNATURE, table: estimated::table },
+        RelationFunction { signature: &flat::SIGNATURE, table: flat::table },
+        RelationFunction { signature: &profile::SIGNATURE, table: profile::table },
+        RelationFunction { signature: &advise::SIGNATURE, table: advise::table },
+        RelationFunction { signature: &query_accuracy::SIGNATURE, table: query_accuracy::table },
+        RelationFunction { signature: &census::SIGNATURE, table: census::table },
+        RelationFunction { signature: &disclosure::SIGNATURE, table: disclosure::table },
+        RelationFunction { signature: &reposition::SIGNATURE, table: reposition::table },
+    ];
+    let functions = releases.chain(own);
     #[cfg(feature = "publication")]
-    functions.extend(publication::functions());
-    functions
+    let functions = functions.chain(publication::functions());
+    functions.collect()
 }
 
 /// Returns the functions that plans of ours call by their names, wherever they run.
@@ -107,20 +108,20 @@ pub(crate) fn shipped_functions() -> impl Iterator<Item = Arc<datafusion::logica
     composite::functions().into_iter()
 }
 
-fn planner(functions: Vec<Arc<dyn RelationFunction>>) -> Arc<dyn RelationPlanner> {
+fn planner(functions: Vec<RelationFunction>) -> Arc<dyn RelationPlanner> {
     Arc::new(FunctionPlanner { functions })
 }
 
-/// Returns the rule that keeps calls of one function and compared tables apart.
-fn distinct_calls(functions: &[Arc<dyn RelationFunction>]) -> Arc<distinct_calls::DistinctCalls> {
-    let mut names: Vec<&'static str> = functions.iter().map(|function| function.signature().name).collect();
+/// The rule that keeps calls of one function apart, and the tables that a release is compared with itself by.
+fn distinct_calls(functions: &[RelationFunction]) -> Arc<distinct_calls::DistinctCalls> {
+    let mut names: Vec<&'static str> = functions.iter().map(|function| function.signature.name).collect();
     names.push(estimate::ROWS_OF_GROUPS);
     Arc::new(distinct_calls::DistinctCalls { names })
 }
 
-fn table_functions(functions: Vec<Arc<dyn RelationFunction>>) -> Vec<Arc<TableFunction>> {
+fn table_functions(functions: Vec<RelationFunction>) -> Vec<Arc<TableFunction>> {
     let plain = functions.into_iter().map(|function| {
-        let name = function.signature().name.to_owned();
+        let name = function.signature.name.to_owned();
         Arc::new(TableFunction::new(name, Arc::new(PlainFunction(function))))
     });
     let session = Arc::new(TableFunction::new(SessionFunction::NAME.to_owned(), Arc::new(SessionFunction)));

@@ -1,7 +1,7 @@
 //! Tables that are planned when they are scanned. Of the table that a call stands for the optimizer sees nothing inside, so no filter, limit or
 //! projection of the query can reach what is anonymized.
 
-use std::fmt::Debug;
+use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -12,10 +12,10 @@ use datafusion::logical_expr::dml::InsertOp;
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
 use datafusion::physical_plan::ExecutionPlan;
 use futures::FutureExt;
-use futures::future::{BoxFuture, ready};
+use futures::future::ready;
 
 use crate::error::refusal;
-use crate::exec::boxed_method;
+use crate::exec::{PlanFuture, boxed_method};
 
 /// Describes which part of a table a scan reads.
 #[derive(Debug, Clone, Copy)]
@@ -41,23 +41,18 @@ impl Wanted<'_> {
     }
 }
 
-/// Result of a call on its inputs, or another table that each query looks up.
-pub(super) trait Relation: Debug + Send + Sync + 'static {
-    /// Returns the name of the function.
+/// What a call makes of its inputs, or another table that is looked up by each query.
+pub(super) trait Relation: Send + Sync + 'static {
+    /// What the rows are.
+    const NOUN: &'static str = "its result";
+    /// Kind of the table.
+    const KIND: TableType = TableType::Temporary;
+
+    /// Name of the function.
     fn function(&self) -> &str;
 
-    /// Returns the noun for the rows, as in "a release".
-    fn noun(&self) -> &'static str {
-        "its result"
-    }
-
-    /// Returns the columns.
+    /// The columns.
     fn schema(&self) -> SchemaRef;
-
-    /// Says what kind of table it is.
-    fn table_type(&self) -> TableType {
-        TableType::Temporary
-    }
 
     /// Says which conditions of a query the relation can use; none, where rows are made of whole inputs.
     ///
@@ -71,16 +66,17 @@ pub(super) trait Relation: Debug + Send + Sync + 'static {
     ///
     /// # Errors
     /// Those of planning.
-    fn plan<'a>(
-        &'a self,
-        session: &'a dyn Session,
-        wanted: Wanted<'a>,
-    ) -> BoxFuture<'a, Result<Arc<dyn ExecutionPlan>>>;
+    fn plan<'a>(&'a self, session: &'a dyn Session, wanted: Wanted<'a>) -> PlanFuture<'a>;
 }
 
 /// A relation as a table.
-#[derive(Debug)]
 pub(super) struct OpaqueTable<R>(pub R);
+
+impl<R: Relation> fmt::Debug for OpaqueTable<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "OpaqueTable({})", self.0.function())
+    }
+}
 
 impl<R: Relation> OpaqueTable<R> {
     /// Returns the relation, if a table is one of this kind.
@@ -96,7 +92,7 @@ impl<R: Relation> TableProvider for OpaqueTable<R> {
     }
 
     fn table_type(&self) -> TableType {
-        self.0.table_type()
+        R::KIND
     }
 
     fn supports_filters_pushdown(&self, filters: &[&Expr]) -> Result<Vec<TableProviderFilterPushDown>> {
@@ -119,7 +115,7 @@ impl<R: Relation> TableProvider for OpaqueTable<R> {
         _input: Arc<dyn ExecutionPlan>,
         _op: InsertOp,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        Err(refusal!(self.0.function(), "{} cannot be written to", self.0.noun()))
+        Err(refusal!(self.0.function(), "{} cannot be written to", R::NOUN))
     }
 
     boxed_method! {<'s> fn delete_from(
@@ -127,7 +123,7 @@ impl<R: Relation> TableProvider for OpaqueTable<R> {
         _session: &'s dyn Session,
         _filters: Vec<Expr>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        ready(Err(refusal!(self.0.function(), "rows of {} cannot be deleted", self.0.noun()))).boxed()
+        ready(Err(refusal!(self.0.function(), "rows of {} cannot be deleted", R::NOUN))).boxed()
     }}
 
     boxed_method! {<'s> fn update(
@@ -136,6 +132,6 @@ impl<R: Relation> TableProvider for OpaqueTable<R> {
         _assignments: Vec<(String, Expr)>,
         _filters: Vec<Expr>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        ready(Err(refusal!(self.0.function(), "rows of {} cannot be updated", self.0.noun()))).boxed()
+        ready(Err(refusal!(self.0.function(), "rows of {} cannot be updated", R::NOUN))).boxed()
     }}
 }

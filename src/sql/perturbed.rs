@@ -29,7 +29,7 @@ pub(super) fn table(
     (id, quasi, sensitive): (&str, &[String], &str),
 ) -> Result<Arc<dyn TableProvider>> {
     let function = original.function;
-    if !release.plan.schema().fields().iter().any(|field| field.name() == id) {
+    if !release.has(id) {
         return Err(refusal!(
             function,
             "of rows that look like rows, only the publisher can tell whose they are: pass the private release \

@@ -101,10 +101,7 @@ pub(super) fn prepare(
         followed.check(function, WORLDS)?;
         previous = Some((StateKind::Worlds, WORLDS, earlier.worlds(&mut columns, &roles)?));
     }
-    let hierarchies = match arguments.relation_if_given("hierarchies") {
-        Some(plan) => Some(Input { function, argument: "hierarchies", plan }.hierarchies()?),
-        None => None,
-    };
+    let hierarchies = arguments.hierarchies(function)?;
     let schema = Schema::new(columns.iter().map(|column| FieldRef::clone(&column.field)).collect::<Vec<_>>());
     let mut layout = Layout::try_new(&schema, &roles).map_err(|error| error.in_function(function))?;
     if let (Some(plan), Ok(session)) = (&hierarchies, arguments.session()) {

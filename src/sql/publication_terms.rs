@@ -52,12 +52,11 @@ impl Input {
     /// # Errors
     /// When identifiers have another type.
     pub(super) fn in_releases(self, presence: &Presence, id: &str, sensitive: &str) -> Result<Self> {
-        let has = |name: &str| self.plan.schema().fields().iter().any(|field| field.name() == name);
         let (there, valued) = match presence {
             Presence::Everybody => return Ok(self),
-            _ if has(RELEASE) => return Ok(self),
+            _ if self.has(RELEASE) => return Ok(self),
             Presence::Since(there) => (there, false),
-            Presence::Valued(there) => (there, has(sensitive)),
+            Presence::Valued(there) => (there, self.has(sensitive)),
         };
         let mut own = self.column(id)?;
         let theirs = Self { function: self.function, argument: "the ledger", plan: there.clone() }.column(WHO)?;

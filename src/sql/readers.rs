@@ -19,7 +19,8 @@ use datafusion::execution::{FunctionRegistry, SessionState};
 use datafusion::logical_expr::LogicalPlanBuilder;
 use datafusion::parquet::errors::ParquetError;
 
-use super::flat::{FlatFunction, flat};
+use super::estimate::estimated;
+use super::flat::{self, flat};
 use super::function::RelationFunction;
 use super::lake::refuse_loose;
 #[cfg(feature = "publication")]
@@ -36,10 +37,12 @@ use crate::release::{COMMITMENTS, COUNTERFEIT_MARK, Description, GROUP_ROLES, LA
 #[cfg(feature = "publication")]
 use crate::risk::Check;
 
-/// Lists the functions that readers call.
-fn functions() -> Vec<Arc<dyn RelationFunction>> {
-    let mut functions: Vec<Arc<dyn RelationFunction>> =
-        vec![Arc::new(estimate::EstimatedFunction), Arc::new(FlatFunction)];
+/// What readers call.
+fn functions() -> Vec<RelationFunction> {
+    let mut functions = vec![
+        RelationFunction { signature: &estimated::SIGNATURE, table: estimated::table },
+        RelationFunction { signature: &flat::SIGNATURE, table: flat::table },
+    ];
     #[cfg(feature = "publication")]
     functions.extend(super::publication::public_functions());
     functions

@@ -7,12 +7,10 @@ use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::Result;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, cast, try_cast};
 use datafusion::physical_plan::ExecutionPlan;
-use futures::future::BoxFuture;
 
 use super::arguments::{Arguments, Length};
 use super::choice::Choice;
 use super::computed::project;
-use super::function::RelationFunction;
 use super::input::{Input, InputColumn, common_type};
 use super::input_plans::{planned, planned_if_given};
 use super::opaque::{OpaqueTable, Relation, Wanted};
@@ -21,14 +19,12 @@ use super::query_start::QueryStart;
 use super::roles;
 use super::signature::{FunctionSignature, Kind, Parameter};
 use crate::error::refusal;
-use crate::exec::{ORIGINAL_TIME, REPOSITION, RepositionExec, RepositionJob, STATUS, Seed, repositioned_schema};
+use crate::exec::{
+    ORIGINAL_TIME, PlanFuture, REPOSITION, RepositionExec, RepositionJob, STATUS, Seed, repositioned_schema,
+};
 use crate::methods::reposition::{Clock, Cost, Late, MoveCost, Reposition};
 use crate::microdata::{RowHashes, published_type};
 use crate::release::View;
-
-/// Makes snapshots eligible.
-#[derive(Debug)]
-pub(super) struct RepositionFunction;
 
 /// Different sensitive values of a snapshot.
 const L: Parameter = Parameter::required("l", Kind::Integer, "4")
@@ -52,7 +48,8 @@ pub(super) static LATE: Choice<Late, 2> =
     Choice::new("late", [("refuse", Late::Refuse), ("suppress", Late::Suppress)], "'suppress'");
 const FINISH: Parameter = Parameter::flag("finish").says("true publishes the last window, too");
 
-static SIGNATURE: FunctionSignature = FunctionSignature {
+/// Declares the function.
+pub(super) static SIGNATURE: FunctionSignature = FunctionSignature {
     name: REPOSITION,
     about: "a stream of small skewed snapshots made eligible, by publishing some records late",
     refused: &[(
@@ -102,42 +99,37 @@ pub(super) static PUBLISHED: FunctionSignature = FunctionSignature {
     ],
 };
 
-impl RelationFunction for RepositionFunction {
-    fn signature(&self) -> &'static FunctionSignature<'static> {
-        &SIGNATURE
-    }
+/// Makes the table of a call.
+pub(super) fn table(mut arguments: Arguments, options: &AnonymizeOptions) -> Result<Arc<dyn TableProvider>> {
+    let function = SIGNATURE.name;
+    let params = parameters(&arguments)?;
+    let costs = arguments.relation_if_given("suppress_cost");
+    let view = if arguments.boolean("private") { View::Private } else { View::Public };
+    let input = Input { function, argument: "the input", plan: arguments.relation("input")? };
+    let sensitive = roles::sensitive(&arguments, options, input.plan.schema())?;
+    let time = arguments.columns("time").unwrap_or_default().concat();
+    check_columns(&input, &time, &sensitive, view)?;
 
-    fn table(&self, mut arguments: Arguments, options: &AnonymizeOptions) -> Result<Arc<dyn TableProvider>> {
-        let function = SIGNATURE.name;
-        let params = parameters(&arguments)?;
-        let costs = arguments.relation_if_given("suppress_cost");
-        let view = if arguments.boolean("private") { View::Private } else { View::Public };
-        let input = Input { function, argument: "the input", plan: arguments.relation("input")? };
-        let sensitive = roles::sensitive(&arguments, options, input.plan.schema())?;
-        let time = arguments.columns("time").unwrap_or_default().concat();
-        check_columns(&input, &time, &sensitive, view)?;
-
-        let clock = clock(&arguments, &time, input.column(&time)?.field.data_type())?;
-        let costs = match costs {
-            Some(plan) => {
-                let mut column = input.column(&sensitive)?;
-                column.publish(function)?;
-                Some(suppress_costs(Input { function, argument: "suppress_cost", plan }, column)?)
-            }
-            None => None,
-        };
-        let names: Vec<String> = input.plan.schema().fields().iter().map(|field| field.name().clone()).collect();
-        let columns = names.iter().map(|name| input.column(name)).collect::<Result<Vec<_>>>()?;
-        let plan = input.project(columns)?;
-        let late = LATE.of(&arguments);
-        let schema = repositioned_schema(plan.schema().as_arrow(), &time, view);
-        let given = arguments.seed("seed");
-        let fixed = given.is_some();
-        let secret = given.map_or_else(Seed::from_entropy, Ok)?;
-        let finish = arguments.boolean("finish");
-        let job = RepositionJob { params, time, clock, sensitive, late, finish, view, seed: secret };
-        Ok(Arc::new(OpaqueTable(RepositionedTable { input: plan, costs, job, fixed, schema })))
-    }
+    let clock = clock(&arguments, &time, input.column(&time)?.field.data_type())?;
+    let costs = match costs {
+        Some(plan) => {
+            let mut column = input.column(&sensitive)?;
+            column.publish(function)?;
+            Some(suppress_costs(Input { function, argument: "suppress_cost", plan }, column)?)
+        }
+        None => None,
+    };
+    let names: Vec<String> = input.plan.schema().fields().iter().map(|field| field.name().clone()).collect();
+    let columns = names.iter().map(|name| input.column(name)).collect::<Result<Vec<_>>>()?;
+    let plan = input.project(columns)?;
+    let late = LATE.of(&arguments);
+    let schema = repositioned_schema(plan.schema().as_arrow(), &time, view);
+    let given = arguments.seed("seed");
+    let fixed = given.is_some();
+    let secret = given.map_or_else(Seed::from_entropy, Ok)?;
+    let finish = arguments.boolean("finish");
+    let job = RepositionJob { params, time, clock, sensitive, late, finish, view, seed: secret };
+    Ok(Arc::new(OpaqueTable(RepositionedTable { input: plan, costs, job, fixed, schema })))
 }
 
 /// Returns the method's parameters.
@@ -263,13 +255,12 @@ fn per_second(unit: TimeUnit) -> i64 {
 fn suppress_costs(relation: Input, mut sensitive: InputColumn) -> Result<LogicalPlan> {
     let function = relation.function;
     let (Ok(value), Ok(cost)) = (relation.column("value"), relation.column("cost")) else {
-        let names: Vec<&str> = relation.plan.schema().fields().iter().map(|field| field.name().as_str()).collect();
         return Err(refusal!(
             function,
             "suppress_cost must be a number, or have the columns value and cost: what suppressing a row of each value of {} \
              costs; it has {}",
             sensitive.column.name,
-            names.join(", ")
+            relation.names().join(", ")
         ));
     };
     if !cost.field.data_type().is_numeric() {
@@ -290,7 +281,6 @@ fn suppress_costs(relation: Input, mut sensitive: InputColumn) -> Result<Logical
 }
 
 /// Repositioned anew by every query.
-#[derive(Debug)]
 struct RepositionedTable {
     input: LogicalPlan,
     costs: Option<LogicalPlan>,
@@ -320,11 +310,7 @@ impl Relation for RepositionedTable {
         Arc::clone(&self.schema)
     }
 
-    fn plan<'a>(
-        &'a self,
-        session: &'a dyn Session,
-        wanted: Wanted<'a>,
-    ) -> BoxFuture<'a, Result<Arc<dyn ExecutionPlan>>> {
+    fn plan<'a>(&'a self, session: &'a dyn Session, wanted: Wanted<'a>) -> PlanFuture<'a> {
         Box::pin(async move {
             let input = planned(session, &self.input, REPOSITION, "the input").await?;
             let costs = planned_if_given(session, self.costs.as_ref(), REPOSITION, "suppress_cost").await?;

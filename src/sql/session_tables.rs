@@ -13,12 +13,13 @@ use datafusion::execution::session_state::SessionState;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::sql::planner::ContextProvider;
 use futures::FutureExt;
-use futures::future::{BoxFuture, ready};
+use futures::future::ready;
 
 use super::block_on_io::block_on_lookup;
 use super::missing_tables::missing;
 use super::opaque::{OpaqueTable, Relation, Wanted};
 use crate::error::unreadable;
+use crate::exec::PlanFuture;
 
 /// Marks sessions of readers from elsewhere: whether there is a file of some name is nothing that they are told.
 #[derive(Debug)]
@@ -40,7 +41,6 @@ impl TableFunctionImpl for SessionFunction {
 }
 
 /// A table without rows that knows the session.
-#[derive(Debug)]
 struct SessionTable(SessionState);
 
 impl Relation for SessionTable {
@@ -52,11 +52,7 @@ impl Relation for SessionTable {
         Arc::new(Schema::empty())
     }
 
-    fn plan<'a>(
-        &'a self,
-        _session: &'a dyn Session,
-        _wanted: Wanted<'a>,
-    ) -> BoxFuture<'a, Result<Arc<dyn ExecutionPlan>>> {
+    fn plan<'a>(&'a self, _session: &'a dyn Session, _wanted: Wanted<'a>) -> PlanFuture<'a> {
         ready(plan_err!("{} has no rows", SessionFunction::NAME)).boxed()
     }
 }

@@ -30,7 +30,6 @@ use rand::seq::SliceRandom;
 
 use super::arguments::Arguments;
 use super::computed::computed;
-use super::function::RelationFunction;
 use super::input::Input;
 use super::numbers::Number;
 use super::options::{AnonymizeOptions, split_names};
@@ -45,10 +44,6 @@ use measure::Measured;
 use script::script;
 use settings::settings;
 
-/// Advice.
-#[derive(Debug)]
-pub(super) struct AdviseFunction;
-
 const NAME: &str = "advise";
 const SUGGESTED: &str = "suggested by profile";
 const ROWS: Parameter = Parameter::optional("rows", Kind::Integer, "200000")
@@ -60,7 +55,8 @@ const QUERIES: Parameter =
 /// The median relative error of counts that is acceptable.
 static ERROR: Number = Number::optional("error", 0.0, "0.1").or(0.1);
 
-static SIGNATURE: FunctionSignature = FunctionSignature {
+/// Declares the function.
+pub(super) static SIGNATURE: FunctionSignature = FunctionSignature {
     name: NAME,
     about: "what each method and setting costs on a table, measured; which to take, and the SQL",
     refused: &[],
@@ -76,54 +72,49 @@ static SIGNATURE: FunctionSignature = FunctionSignature {
     ],
 };
 
-impl RelationFunction for AdviseFunction {
-    fn signature(&self) -> &'static FunctionSignature<'static> {
-        &SIGNATURE
-    }
-
-    fn table(&self, mut arguments: Arguments, options: &AnonymizeOptions) -> Result<Arc<dyn TableProvider>> {
-        let plan = arguments.relation("input")?;
-        let table = table_name(&plan);
-        let input = Input { function: NAME, argument: "the input", plan };
-        let error = ERROR.of(&arguments)?;
-        let mut given = Given { id: Vec::new(), quasi: Vec::new(), sensitive: Vec::new() };
-        for (role, setting, names) in [
-            (Role::Id, &options.id, &mut given.id),
-            (Role::Quasi, &options.quasi, &mut given.quasi),
-            (Role::Sensitive, &options.sensitive, &mut given.sensitive),
-        ] {
-            *names = match arguments.columns(role.name()) {
-                Some(columns) => columns.to_vec(),
-                None => declared(&input, role, setting.as_deref()),
-            };
-            for name in names.iter() {
-                input.column(name)?.publish(NAME)?;
-            }
-        }
-        let names = [&given.id, &given.quasi, &given.sensitive].into_iter().flatten();
-        let mut seen = std::collections::HashSet::new();
-        for name in names {
-            if !seen.insert(name) {
-                return Err(refusal!(NAME, "column {name} has two roles; leave one out"));
-            }
-        }
-        let mut chosen = Vec::new();
-        for (qualifier, field) in input.plan.schema().iter() {
-            if published_type(field.data_type()).is_some() {
-                chosen.push(Expr::Column((qualifier, field).into()));
-            }
-        }
-        let plan = LogicalPlanBuilder::from(input.plan).project(chosen)?.build()?;
-        let advice = Advice {
-            table,
-            given,
-            error,
-            rows: arguments.integer_or_default(&ROWS)?,
-            queries: arguments.integer_or_default(&QUERIES)?,
-            seed: arguments.seed("seed").map_or_else(Seed::from_entropy, Ok)?,
+/// Makes the table of a call.
+pub(super) fn table(mut arguments: Arguments, options: &AnonymizeOptions) -> Result<Arc<dyn TableProvider>> {
+    let plan = arguments.relation("input")?;
+    let table = table_name(&plan);
+    let input = Input { function: NAME, argument: "the input", plan };
+    let error = ERROR.of(&arguments)?;
+    let mut given = Given { id: Vec::new(), quasi: Vec::new(), sensitive: Vec::new() };
+    for (role, setting, names) in [
+        (Role::Id, &options.id, &mut given.id),
+        (Role::Quasi, &options.quasi, &mut given.quasi),
+        (Role::Sensitive, &options.sensitive, &mut given.sensitive),
+    ] {
+        *names = match arguments.columns(role.name()) {
+            Some(columns) => columns.to_vec(),
+            None => declared(&input, role, setting.as_deref()),
         };
-        Ok(computed(Arc::new(advice), vec![plan]))
+        for name in names.iter() {
+            input.column(name)?.publish(NAME)?;
+        }
     }
+    let names = [&given.id, &given.quasi, &given.sensitive].into_iter().flatten();
+    let mut seen = std::collections::HashSet::new();
+    for name in names {
+        if !seen.insert(name) {
+            return Err(refusal!(NAME, "column {name} has two roles; leave one out"));
+        }
+    }
+    let mut chosen = Vec::new();
+    for (qualifier, field) in input.plan.schema().iter() {
+        if published_type(field.data_type()).is_some() {
+            chosen.push(Expr::Column((qualifier, field).into()));
+        }
+    }
+    let plan = LogicalPlanBuilder::from(input.plan).project(chosen)?.build()?;
+    let advice = Advice {
+        table,
+        given,
+        error,
+        rows: arguments.integer_or_default(&ROWS)?,
+        queries: arguments.integer_or_default(&QUERIES)?,
+        seed: arguments.seed("seed").map_or_else(Seed::from_entropy, Ok)?,
+    };
+    Ok(computed(Arc::new(advice), vec![plan]))
 }
 
 /// Returns the columns that their metadata, else the session's settings, give a role.

@@ -10,12 +10,12 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::FieldRef;
+use datafusion::common::Result;
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::{Column, Result};
-use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, ScalarUDF};
+use datafusion::logical_expr::{Expr, ScalarUDF};
 use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
 
-use super::input::{Input, InputColumn};
+use super::input::{Input, InputColumn, with_column};
 use crate::error::refusal;
 use crate::microdata::{field_of_parts, name_of_parts};
 use crate::release::{View, reserved_names};
@@ -109,13 +109,7 @@ pub(super) fn composed_columns(
     Arc::new(ScalarFunctionExpr::new(&name, function, columns, returned, Arc::new(config.clone())))
 }
 
-fn with_column(plan: LogicalPlan, value: Expr) -> Result<LogicalPlan> {
-    let columns = plan.schema().iter().map(|field| Expr::Column(Column::from(field)));
-    let columns: Vec<Expr> = columns.chain([value]).collect();
-    LogicalPlanBuilder::from(plan).project(columns)?.build()
-}
-
-/// Returns the advice for a call that takes one sensitive column only.
+/// What to do where only one sensitive column can be.
 pub(super) fn way_out(columns: &[String]) -> String {
     let (all, name) = (columns.join(", "), columns.join("_"));
     format!("choose one, or make one of them: (SELECT *, {COMPOSITE}({all}) AS {name} FROM ..), sensitive => {name}")

@@ -24,6 +24,7 @@ use crate::estimate::{
     Axis, ESTIMATE, Form, Known, OriginalColumn, Polynomial, Scale, ShareOf, Term, Translator, ValuesOf, WeightOf,
 };
 use crate::release::GROUP_SIZE;
+use crate::sql::input::with_column;
 
 /// Query for an aggregate over the topmost node of a chain.
 pub(super) struct AggregateQuery<'a> {
@@ -206,13 +207,10 @@ impl ReleaseRows<'_> {
                     ValuesOf::function(self.axis(column)).call(arguments)
                 }
             };
-            let columns = plan.schema().columns().into_iter().map(Expr::Column);
-            let columns = columns.chain([list.alias(&values)]).collect::<Vec<_>>();
-            let listed = LogicalPlanBuilder::from(plan).project(columns)?;
+            let listed = with_column(plan, list.alias(&values))?;
             let length = cast(array_length(Expr::Column(Column::from_name(&values))), DataType::Float64);
-            let columns = listed.schema().columns().into_iter().map(Expr::Column);
-            let columns = columns.chain([(lit(1.0) / length).alias(&share)]).collect::<Vec<_>>();
-            plan = listed.project(columns)?.unnest_column(Column::from_name(&values))?.build()?;
+            let listed = with_column(listed, (lit(1.0) / length).alias(&share))?;
+            plan = LogicalPlanBuilder::from(listed).unnest_column(Column::from_name(&values))?.build()?;
             let of_row = match known {
                 Known::Interval => {
                     let share = Expr::Column(Column::from_name(&share));

@@ -1,6 +1,5 @@
 //! `estimated(release, ..)`: the table that a release was made of, as far as aggregates over it can be told.
 
-use std::fmt;
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::{Schema, SchemaRef};
@@ -9,27 +8,24 @@ use datafusion::common::Result;
 use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder};
 use datafusion::physical_plan::ExecutionPlan;
 use futures::FutureExt;
-use futures::future::{BoxFuture, ready};
+use futures::future::ready;
 
 use super::Source;
 use super::release_integrity::intact;
 use super::sources::refuse_publication;
 use crate::error::refusal;
 use crate::estimate::{Distribution, ESTIMATE, Released};
+use crate::exec::PlanFuture;
 use crate::sql::arguments::Arguments;
 use crate::sql::choice::DISTRIBUTION;
-use crate::sql::function::RelationFunction;
 use crate::sql::input::Input;
 use crate::sql::opaque::{OpaqueTable, Relation, Wanted};
 use crate::sql::options::AnonymizeOptions;
 use crate::sql::release_description::{Described, describe};
 use crate::sql::signature::{FunctionSignature, Kind, Parameter};
 
-/// Estimates from a release.
-#[derive(Debug)]
-pub(in crate::sql) struct EstimatedFunction;
-
-static SIGNATURE: FunctionSignature = FunctionSignature {
+/// Declares the function.
+pub(in crate::sql) static SIGNATURE: FunctionSignature = FunctionSignature {
     name: "estimated",
     about: "the table that a release was made of, as far as COUNT, SUM and AVG can be estimated",
     refused: &[],
@@ -43,26 +39,21 @@ static SIGNATURE: FunctionSignature = FunctionSignature {
     ],
 };
 
-impl RelationFunction for EstimatedFunction {
-    fn signature(&self) -> &'static FunctionSignature<'static> {
-        &SIGNATURE
-    }
-
-    fn table(&self, mut arguments: Arguments, _options: &AnonymizeOptions) -> Result<Arc<dyn TableProvider>> {
-        let function = SIGNATURE.name;
-        let (source, by_person) = source_of(function, &mut arguments)?;
-        source.released.refuse_people(function, by_person)?;
-        // The rule that uses them runs when everything else has its types.
-        let session = arguments.session()?;
-        let analyzed = |plan| session.analyzer().execute_and_check(plan, session.config_options(), |_, _| {});
-        let release = analyzed(source.release)?;
-        let hierarchies = source.hierarchies.map(analyzed).transpose()?;
-        let prior = source.prior.map(analyzed).transpose()?;
-        // One qualifier for all columns, whatever was renamed.
-        let release = LogicalPlanBuilder::from(release).alias("release")?.build()?;
-        let source = Source { release, hierarchies, prior, ..source };
-        Ok(Arc::new(OpaqueTable(EstimatedTable::new(source))))
-    }
+/// Makes the table of a call.
+pub(in crate::sql) fn table(mut arguments: Arguments, _options: &AnonymizeOptions) -> Result<Arc<dyn TableProvider>> {
+    let function = SIGNATURE.name;
+    let (source, by_person) = source_of(function, &mut arguments)?;
+    source.released.refuse_people(function, by_person)?;
+    // The rule that uses them runs when everything else has its types.
+    let session = arguments.session()?;
+    let analyzed = |plan| session.analyzer().execute_and_check(plan, session.config_options(), |_, _| {});
+    let release = analyzed(source.release)?;
+    let hierarchies = source.hierarchies.map(analyzed).transpose()?;
+    let prior = source.prior.map(analyzed).transpose()?;
+    // One qualifier for all columns, whatever was renamed.
+    let release = LogicalPlanBuilder::from(release).alias("release")?.build()?;
+    let source = Source { release, hierarchies, prior, ..source };
+    Ok(Arc::new(OpaqueTable(EstimatedTable::new(source))))
 }
 
 /// Reads the arguments of functions of estimates. It tells whether rows of the release were chosen by what only the publisher knows.
@@ -72,10 +63,7 @@ impl RelationFunction for EstimatedFunction {
 pub(super) fn source_of(function: &'static str, arguments: &mut Arguments) -> Result<(Source, bool)> {
     let release = arguments.relation("release")?;
     let distribution = DISTRIBUTION.of(arguments);
-    let hierarchies = match arguments.relation_if_given("hierarchies") {
-        Some(plan) => Some(Input { function, argument: "hierarchies", plan }.hierarchies()?),
-        None => None,
-    };
+    let hierarchies = arguments.hierarchies(function)?;
     let prior = prior(function, arguments)?;
     refuse_publication(function, &release)?;
     let Described { fields, without_null, by_person } = describe(function, &release, arguments.session()?)?;
@@ -116,12 +104,6 @@ impl EstimatedTable {
     }
 }
 
-impl fmt::Debug for EstimatedTable {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("EstimatedTable").field("schema", &self.schema).finish_non_exhaustive()
-    }
-}
-
 impl Relation for EstimatedTable {
     fn function(&self) -> &str {
         SIGNATURE.name
@@ -131,11 +113,7 @@ impl Relation for EstimatedTable {
         Arc::clone(&self.schema)
     }
 
-    fn plan<'a>(
-        &'a self,
-        _session: &'a dyn Session,
-        _wanted: Wanted<'a>,
-    ) -> BoxFuture<'a, Result<Arc<dyn ExecutionPlan>>> {
+    fn plan<'a>(&'a self, _session: &'a dyn Session, _wanted: Wanted<'a>) -> PlanFuture<'a> {
         ready(Err(refusal!(ESTIMATE, "{ROWS}"))).boxed()
     }
 }

@@ -13,7 +13,6 @@ use datafusion::datasource::listing::ListingTableUrl;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::logical_expr::CreateExternalTable;
 use datafusion::object_store::ObjectStoreExt;
-use futures::future::BoxFuture;
 
 #[cfg(feature = "publication")]
 use super::DELTA_TABLE;
@@ -21,7 +20,7 @@ use super::folder::{Found, find, loose_text};
 use super::formats::{several, several_text};
 #[cfg(feature = "publication")]
 use crate::error::{AnonymizeError, refusal};
-use crate::exec::boxed_method;
+use crate::exec::{TableFuture, boxed_method};
 use crate::sql::csv_separators::separated_line;
 #[cfg(feature = "publication")]
 use crate::sql::opaque::OpaqueTable;
@@ -117,11 +116,7 @@ impl TableProviderFactory for DeltaFactory {
 
 #[cfg(feature = "publication")]
 impl DeltaFactory {
-    fn table<'a>(
-        &'a self,
-        session: &'a dyn Session,
-        command: &'a CreateExternalTable,
-    ) -> BoxFuture<'a, Result<Arc<dyn TableProvider>>> {
+    fn table<'a>(&'a self, session: &'a dyn Session, command: &'a CreateExternalTable) -> TableFuture<'a> {
         Box::pin(async move {
             let [location] = command.locations.as_slice() else {
                 return Err(refusal!(DELTA_TABLE, "there must be one LOCATION, the folder of the table"));
@@ -169,11 +164,7 @@ impl TableProviderFactory for NotLoose {
 }
 
 impl NotLoose {
-    fn table<'a>(
-        &'a self,
-        session: &'a dyn Session,
-        command: &'a CreateExternalTable,
-    ) -> BoxFuture<'a, Result<Arc<dyn TableProvider>>> {
+    fn table<'a>(&'a self, session: &'a dyn Session, command: &'a CreateExternalTable) -> TableFuture<'a> {
         Box::pin(async move {
             for text in &command.locations {
                 let Ok(location) = ListingTableUrl::parse(text) else { continue };

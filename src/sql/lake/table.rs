@@ -1,6 +1,5 @@
 //! A Delta table that somebody else writes, at its newest version.
 
-use std::fmt;
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::SchemaRef;
@@ -9,11 +8,11 @@ use datafusion::common::Result;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
 use datafusion::physical_plan::ExecutionPlan;
-use futures::future::BoxFuture;
 use url::Url;
 
 use super::DELTA_TABLE;
 use crate::error::refusal;
+use crate::exec::PlanFuture;
 use crate::publication::{introduce, newest_version, provider};
 use crate::sql::opaque::{Relation, Wanted};
 
@@ -39,38 +38,23 @@ impl NewestVersion {
     }
 }
 
-impl fmt::Debug for NewestVersion {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("NewestVersion").field("location", &self.location.as_str()).finish_non_exhaustive()
-    }
-}
-
 impl Relation for NewestVersion {
+    const NOUN: &'static str = "a Delta table of somebody else";
+    const KIND: TableType = TableType::Base;
+
     fn function(&self) -> &str {
         DELTA_TABLE
-    }
-
-    fn noun(&self) -> &'static str {
-        "a Delta table of somebody else"
     }
 
     fn schema(&self) -> SchemaRef {
         self.first.schema()
     }
 
-    fn table_type(&self) -> TableType {
-        TableType::Base
-    }
-
     fn takes(&self, filters: &[&Expr]) -> Result<Vec<TableProviderFilterPushDown>> {
         self.first.supports_filters_pushdown(filters)
     }
 
-    fn plan<'a>(
-        &'a self,
-        session: &'a dyn Session,
-        wanted: Wanted<'a>,
-    ) -> BoxFuture<'a, Result<Arc<dyn ExecutionPlan>>> {
+    fn plan<'a>(&'a self, session: &'a dyn Session, wanted: Wanted<'a>) -> PlanFuture<'a> {
         Box::pin(async move {
             let Some(table) = newest_version(&self.location, &self.runtime).await? else {
                 return Err(refusal!(DELTA_TABLE, "the Delta table at {} is gone", self.location));

@@ -11,33 +11,24 @@ use crate::exec::PublicationAudit;
 use crate::publication::Audit;
 use crate::sql::arguments::Arguments;
 use crate::sql::computed::computed;
-use crate::sql::function::RelationFunction;
 use crate::sql::options::AnonymizeOptions;
 use crate::sql::signature::FunctionSignature;
 
-/// The checks of a publication.
-#[derive(Debug)]
-pub(super) struct AuditFunction;
-
-static SIGNATURE: FunctionSignature = FunctionSignature {
+/// Declares the function.
+pub(super) static SIGNATURE: FunctionSignature = FunctionSignature {
     name: "audit",
     about: "whether a publication keeps its promises, check by check",
     refused: &[],
     parameters: &[PUBLICATION],
 };
 
-impl RelationFunction for AuditFunction {
-    fn signature(&self) -> &'static FunctionSignature<'static> {
-        &SIGNATURE
-    }
-
-    fn table(&self, mut arguments: Arguments, _options: &AnonymizeOptions) -> Result<Arc<dyn TableProvider>> {
-        let plan = arguments.relation(PUBLICATION.name)?;
-        let (audit, updates) = PublicationTable::with(&plan, SIGNATURE.name, |publication| {
-            let audit = Audit { public: publication.public.clone(), private: publication.private().cloned() };
-            Ok((audit, publication.updates().cloned()))
-        })?;
-        let computation = Arc::new(PublicationAudit { audit });
-        Ok(computed(computation, updates.into_iter().collect()))
-    }
+/// Makes the table of a call.
+pub(super) fn table(mut arguments: Arguments, _options: &AnonymizeOptions) -> Result<Arc<dyn TableProvider>> {
+    let plan = arguments.relation(PUBLICATION.name)?;
+    let (audit, updates) = PublicationTable::with(&plan, SIGNATURE.name, |publication| {
+        let audit = Audit { public: publication.public.clone(), private: publication.private().cloned() };
+        Ok((audit, publication.updates().cloned()))
+    })?;
+    let computation = Arc::new(PublicationAudit { audit });
+    Ok(computed(computation, updates.into_iter().collect()))
 }

@@ -11,12 +11,11 @@ use datafusion::functions_aggregate::expr_fn::min;
 use datafusion::functions_nested::expr_fn::array_element;
 use datafusion::logical_expr::{Expr, JoinType, LogicalPlan, LogicalPlanBuilder, cast, lit};
 use datafusion::physical_plan::ExecutionPlan;
-use futures::future::BoxFuture;
 
 use super::release_table::ReleaseTable;
 use super::table::{PublicationTable, Publisher};
 use crate::error::refusal;
-use crate::exec::{Origin, hide};
+use crate::exec::{Origin, PlanFuture, hide};
 use crate::methods::ValueChanges;
 use crate::methods::state::{IDENTIFIER, RELEASE};
 use crate::publication::{OpenPublication, Publication, Reader, ReleaseRow};
@@ -132,7 +131,6 @@ fn people(rows: &[ReleaseRow]) -> Vec<u64> {
 }
 
 /// Entries of a ledger, with some of its columns.
-#[derive(Debug)]
 struct LedgerEntries {
     publication: Publication,
     schema: SchemaRef,
@@ -147,11 +145,7 @@ impl Relation for LedgerEntries {
         Arc::clone(&self.schema)
     }
 
-    fn plan<'a>(
-        &'a self,
-        session: &'a dyn Session,
-        wanted: Wanted<'a>,
-    ) -> BoxFuture<'a, Result<Arc<dyn ExecutionPlan>>> {
+    fn plan<'a>(&'a self, session: &'a dyn Session, wanted: Wanted<'a>) -> PlanFuture<'a> {
         Box::pin(async move {
             let open = OpenPublication::open(self.publication.clone(), session.runtime_env()).await?;
             let Some(entries) = open.entries() else {

@@ -7,13 +7,12 @@ use datafusion::arrow::datatypes::{Field, FieldRef, Schema, SchemaRef};
 use datafusion::catalog::{Session, TableProvider, TableProviderFactory};
 use datafusion::common::{Column, Constraint, DFSchema, Result};
 use datafusion::logical_expr::{CreateExternalTable, LogicalPlan};
-use futures::future::BoxFuture;
 
 use super::options::{Options, refused};
 use super::release_table::{ReleaseTable, as_table};
 use super::table::{PublicationTable, Publisher};
 use crate::error::refusal;
-use crate::exec::{REPOSITION, boxed_method};
+use crate::exec::{REPOSITION, TableFuture, boxed_method};
 use crate::methods::state::ledger_schema;
 use crate::methods::{AnyMethod, LeftOut};
 use crate::microdata::{Layout, Role, Roles, TREE_KEY, can_be_part, field_of_parts, name_of_parts};
@@ -51,11 +50,7 @@ impl TableProviderFactory for PublicationFactory {
 }
 
 impl PublicationFactory {
-    fn table<'a>(
-        &'a self,
-        session: &'a dyn Session,
-        command: &'a CreateExternalTable,
-    ) -> BoxFuture<'a, Result<Arc<dyn TableProvider>>> {
+    fn table<'a>(&'a self, session: &'a dyn Session, command: &'a CreateExternalTable) -> TableFuture<'a> {
         Box::pin(async move {
             refuse_clauses(command)?;
             let [location] = command.locations.as_slice() else {
@@ -130,10 +125,7 @@ impl PublicationFactory {
                     "column {column} has two roles; each of id, quasi and sensitive needs columns of its own"
                 ));
             }
-            let hierarchies = match arguments.relation_if_given("hierarchies") {
-                Some(plan) => Some(Input { function: method.name(), argument: "hierarchies", plan }.hierarchies()?),
-                None => None,
-            };
+            let hierarchies = arguments.hierarchies(method.name())?;
             let layout = layout(&whole, &roles, method.name())?;
             if let Some((argument, why)) = method.as_method().not_published_again(&layout) {
                 return Err(

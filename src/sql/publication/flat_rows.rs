@@ -1,6 +1,5 @@
 //! The rows of a publication's newest release, whichever that is, with ranges as columns: for programs that know tables only.
 
-use std::fmt;
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::{Field, Schema, SchemaRef};
@@ -9,12 +8,11 @@ use datafusion::common::{Column, DFSchema, Result, ScalarValue};
 use datafusion::datasource::provider_as_source;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, TableType, lit};
 use datafusion::physical_plan::ExecutionPlan;
-use futures::future::BoxFuture;
 
 use super::newest::{PublicReleases, plain, typed};
 use super::table::PublicationTable;
 use crate::error::refusal;
-use crate::exec::plan_input;
+use crate::exec::{PlanFuture, plan_input};
 use crate::methods::{AnyMethod, LeftOut};
 use crate::microdata::Role;
 use crate::release::Description;
@@ -66,13 +64,9 @@ fn may_lack(field: &Field) -> bool {
     is_sensitive && method.is_some_and(|method| method.as_method().leaves_out() == LeftOut::Remembered)
 }
 
-impl fmt::Debug for FlatRows {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("FlatRows").field("releases", &self.releases).finish_non_exhaustive()
-    }
-}
-
 impl Relation for FlatRows {
+    const KIND: TableType = TableType::View;
+
     fn function(&self) -> &str {
         FLAT
     }
@@ -81,15 +75,7 @@ impl Relation for FlatRows {
         Arc::clone(&self.schema)
     }
 
-    fn table_type(&self) -> TableType {
-        TableType::View
-    }
-
-    fn plan<'a>(
-        &'a self,
-        session: &'a dyn Session,
-        wanted: Wanted<'a>,
-    ) -> BoxFuture<'a, Result<Arc<dyn ExecutionPlan>>> {
+    fn plan<'a>(&'a self, session: &'a dyn Session, wanted: Wanted<'a>) -> PlanFuture<'a> {
         Box::pin(async move {
             let release = self.releases.newest(session).await?;
             let mut plan = LogicalPlanBuilder::scan(

@@ -1,6 +1,5 @@
 //! The analyzer rule for INSERTs into publications: they are checked as the input of a function is, and read without showing the data.
 
-use std::fmt;
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::{FieldRef, Schema, SchemaRef};
@@ -13,13 +12,12 @@ use datafusion::logical_expr::logical_plan::{DmlStatement, WriteOp};
 use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder};
 use datafusion::optimizer::AnalyzerRule;
 use datafusion::physical_plan::ExecutionPlan;
-use futures::future::BoxFuture;
 
 use super::left_out::{SNAPSHOT, left_out, marked, marked_columns};
 use super::newest::typed;
 use super::positions::check_positions;
 use super::table::PublicationTable;
-use crate::exec::{Origin, hide};
+use crate::exec::{Origin, PlanFuture, hide};
 use crate::sql::computed::project;
 use crate::sql::input_plans::planned;
 use crate::sql::opaque::{OpaqueTable, Relation, Wanted};
@@ -80,12 +78,6 @@ struct Snapshot {
     schema: SchemaRef,
 }
 
-impl fmt::Debug for Snapshot {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Snapshot").finish_non_exhaustive()
-    }
-}
-
 impl Relation for Snapshot {
     fn function(&self) -> &str {
         "publication"
@@ -95,11 +87,7 @@ impl Relation for Snapshot {
         Arc::clone(&self.schema)
     }
 
-    fn plan<'a>(
-        &'a self,
-        session: &'a dyn Session,
-        wanted: Wanted<'a>,
-    ) -> BoxFuture<'a, Result<Arc<dyn ExecutionPlan>>> {
+    fn plan<'a>(&'a self, session: &'a dyn Session, wanted: Wanted<'a>) -> PlanFuture<'a> {
         Box::pin(async move {
             let mut rows = planned(session, &self.plan, "publication", SNAPSHOT).await?;
             let origin = Arc::new(Origin {

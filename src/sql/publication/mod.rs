@@ -16,8 +16,6 @@ mod snapshots;
 mod survey;
 mod table;
 
-use std::sync::Arc;
-
 pub(super) use factory::{FILE_TYPE, PublicationFactory};
 pub(super) use flat_rows::FlatRows;
 pub(super) use inserts::CheckInserts;
@@ -28,17 +26,18 @@ pub(super) use evidence::evidence_of;
 
 use super::function::RelationFunction;
 
-/// Lists the functions that need only what is public.
-pub(super) fn public_functions() -> [Arc<dyn RelationFunction>; 2] {
-    [Arc::new(release::ReleaseByNumber), Arc::new(releases::Releases)]
+/// Those of them that need only what is public.
+pub(super) fn public_functions() -> [RelationFunction; 2] {
+    [
+        RelationFunction { signature: &release::SIGNATURE, table: release::table },
+        RelationFunction { signature: &releases::SIGNATURE, table: releases::table },
+    ]
 }
 
-/// Returns the relation functions on publications.
-pub(super) fn functions() -> [Arc<dyn RelationFunction>; 4] {
-    [
-        Arc::new(release::ReleaseByNumber),
-        Arc::new(releases::Releases),
-        Arc::new(audit::AuditFunction),
-        Arc::new(snapshots::CheckSnapshots),
-    ]
+/// The relation functions on publications.
+pub(super) fn functions() -> impl Iterator<Item = RelationFunction> {
+    public_functions().into_iter().chain([
+        RelationFunction { signature: &audit::SIGNATURE, table: audit::table },
+        RelationFunction { signature: &snapshots::SIGNATURE, table: snapshots::table },
+    ])
 }

@@ -2,7 +2,6 @@
 //! read the same release, and planning it asks nothing of the store before that.
 
 use std::collections::VecDeque;
-use std::fmt;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use datafusion::arrow::datatypes::{Field, Schema, SchemaRef};
@@ -14,7 +13,6 @@ use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::{CastExpr, Column};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::projection::ProjectionExec;
-use futures::future::BoxFuture;
 use tokio::sync::OnceCell;
 use url::Url;
 
@@ -22,6 +20,7 @@ use super::options::refused;
 use super::release_table::ReleaseTable;
 use crate::error::refusal;
 use crate::estimate::{ESTIMATE, OriginalColumn, ReleaseMetadata, Released};
+use crate::exec::PlanFuture;
 use crate::sql::opaque::{Relation, Wanted};
 use crate::sql::query_start::QueryStart;
 
@@ -83,14 +82,7 @@ impl PublicReleases {
     }
 }
 
-impl fmt::Debug for PublicReleases {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PublicReleases").field("public", &self.public.as_str()).finish_non_exhaustive()
-    }
-}
-
 /// The newest release as one statement sees it: the one that its first scan finds.
-#[derive(Debug)]
 pub(in crate::sql) struct NewestRelease {
     releases: Arc<PublicReleases>,
     /// The columns without what a release says in them of itself: which one it is, is not known yet.
@@ -119,6 +111,8 @@ pub(super) fn plain(schema: &Schema) -> SchemaRef {
 }
 
 impl Relation for NewestRelease {
+    const KIND: TableType = TableType::View;
+
     fn function(&self) -> &str {
         ESTIMATE
     }
@@ -127,19 +121,11 @@ impl Relation for NewestRelease {
         Arc::clone(&self.schema)
     }
 
-    fn table_type(&self) -> TableType {
-        TableType::View
-    }
-
     fn takes(&self, filters: &[&Expr]) -> Result<Vec<TableProviderFilterPushDown>> {
         Ok(vec![TableProviderFilterPushDown::Inexact; filters.len()])
     }
 
-    fn plan<'a>(
-        &'a self,
-        session: &'a dyn Session,
-        wanted: Wanted<'a>,
-    ) -> BoxFuture<'a, Result<Arc<dyn ExecutionPlan>>> {
+    fn plan<'a>(&'a self, session: &'a dyn Session, wanted: Wanted<'a>) -> PlanFuture<'a> {
         Box::pin(async move {
             let found = self.found.get_or_init(|| self.releases.found(QueryStart::of(session)));
             let release = self.releases.open(found).await?;

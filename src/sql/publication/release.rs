@@ -9,14 +9,9 @@ use super::release_table::ReleaseTable;
 use super::table::PublicationTable;
 use crate::sql::arguments::Arguments;
 use crate::sql::block_on_io::block_on_io;
-use crate::sql::function::RelationFunction;
 use crate::sql::opaque::OpaqueTable;
 use crate::sql::options::AnonymizeOptions;
 use crate::sql::signature::{FunctionSignature, Kind, Parameter};
-
-/// A release by its number.
-#[derive(Debug)]
-pub(super) struct ReleaseByNumber;
 
 /// The publication that a function is about.
 pub(super) const PUBLICATION: Parameter =
@@ -25,25 +20,21 @@ pub(super) const PUBLICATION: Parameter =
 const NUMBER: Parameter =
     Parameter::optional("number", Kind::Integer, "3").at_least(1).otherwise("the newest").says("which; from 1");
 
-static SIGNATURE: FunctionSignature = FunctionSignature {
+/// Declares the function.
+pub(super) static SIGNATURE: FunctionSignature = FunctionSignature {
     name: "release",
     about: "the rows of a publication's release, by number or the newest",
     refused: &[],
     parameters: &[PUBLICATION, NUMBER],
 };
 
-impl RelationFunction for ReleaseByNumber {
-    fn signature(&self) -> &'static FunctionSignature<'static> {
-        &SIGNATURE
-    }
-
-    fn table(&self, mut arguments: Arguments, _options: &AnonymizeOptions) -> Result<Arc<dyn TableProvider>> {
-        let number = arguments.integer(&NUMBER)?.map(|number| number as u64);
-        let plan = arguments.relation(PUBLICATION.name)?;
-        PublicationTable::with(&plan, SIGNATURE.name, |publication| {
-            let (public, runtime) = (&publication.public, &publication.runtime);
-            let table = block_on_io(|| ReleaseTable::open(public, runtime, number))?;
-            Ok(Arc::new(OpaqueTable(table)) as Arc<dyn TableProvider>)
-        })
-    }
+/// Makes the table of a call.
+pub(super) fn table(mut arguments: Arguments, _options: &AnonymizeOptions) -> Result<Arc<dyn TableProvider>> {
+    let number = arguments.integer(&NUMBER)?.map(|number| number as u64);
+    let plan = arguments.relation(PUBLICATION.name)?;
+    PublicationTable::with(&plan, SIGNATURE.name, |publication| {
+        let (public, runtime) = (&publication.public, &publication.runtime);
+        let table = block_on_io(|| ReleaseTable::open(public, runtime, number))?;
+        Ok(Arc::new(OpaqueTable(table)) as Arc<dyn TableProvider>)
+    })
 }

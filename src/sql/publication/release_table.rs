@@ -13,10 +13,11 @@ use deltalake_core::kernel::engine::arrow_conversion::TryIntoKernel;
 use deltalake_core::operations::create::CreateBuilder;
 use deltalake_core::{DeltaTable, DeltaTableError};
 use futures::FutureExt;
-use futures::future::{BoxFuture, ready};
+use futures::future::ready;
 use url::Url;
 
 use crate::error::refusal;
+use crate::exec::PlanFuture;
 use crate::publication::{Reader, introduce, provider};
 use crate::sql::opaque::{Relation, Wanted};
 
@@ -35,7 +36,7 @@ pub(super) async fn as_table(schema: &Schema) -> Result<SchemaRef> {
 const FUNCTION: &str = "release";
 
 /// The rows of a version of the public table.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(super) struct ReleaseTable {
     table: DeltaTable,
     rows: Arc<dyn TableProvider>,
@@ -79,31 +80,22 @@ impl ReleaseTable {
 }
 
 impl Relation for ReleaseTable {
+    const NOUN: &'static str = "a release";
+    const KIND: TableType = TableType::View;
+
     fn function(&self) -> &str {
         FUNCTION
-    }
-
-    fn noun(&self) -> &'static str {
-        "a release"
     }
 
     fn schema(&self) -> SchemaRef {
         self.rows.schema()
     }
 
-    fn table_type(&self) -> TableType {
-        TableType::View
-    }
-
     fn takes(&self, filters: &[&Expr]) -> Result<Vec<TableProviderFilterPushDown>> {
         self.rows.supports_filters_pushdown(filters)
     }
 
-    fn plan<'a>(
-        &'a self,
-        session: &'a dyn Session,
-        wanted: Wanted<'a>,
-    ) -> BoxFuture<'a, Result<Arc<dyn ExecutionPlan>>> {
+    fn plan<'a>(&'a self, session: &'a dyn Session, wanted: Wanted<'a>) -> PlanFuture<'a> {
         match introduce(&self.table, session) {
             Ok(()) => self.rows.scan(session, wanted.projection, wanted.filters, wanted.limit),
             Err(error) => ready(Err(error)).boxed(),

@@ -11,46 +11,36 @@ use datafusion::common::Result;
 use datafusion::datasource::memory::MemorySourceConfig;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::physical_plan::ExecutionPlan;
-use futures::future::BoxFuture;
 use url::Url;
 
 use super::release::PUBLICATION;
 use super::table::PublicationTable;
+use crate::exec::PlanFuture;
 use crate::publication::{Figures, Reader, ReleaseRow};
 use crate::sql::arguments::Arguments;
-use crate::sql::function::RelationFunction;
 use crate::sql::opaque::{OpaqueTable, Relation, Wanted};
 use crate::sql::options::AnonymizeOptions;
 use crate::sql::signature::FunctionSignature;
 
-/// The list of releases.
-#[derive(Debug)]
-pub(super) struct Releases;
-
-static SIGNATURE: FunctionSignature = FunctionSignature {
+/// Declares the function.
+pub(super) static SIGNATURE: FunctionSignature = FunctionSignature {
     name: "releases",
     about: "the releases of a publication",
     refused: &[],
     parameters: &[PUBLICATION],
 };
 
-impl RelationFunction for Releases {
-    fn signature(&self) -> &'static FunctionSignature<'static> {
-        &SIGNATURE
-    }
-
-    fn table(&self, mut arguments: Arguments, _options: &AnonymizeOptions) -> Result<Arc<dyn TableProvider>> {
-        let plan = arguments.relation(PUBLICATION.name)?;
-        PublicationTable::with(&plan, SIGNATURE.name, |publication| {
-            let (public, private) = (publication.public.clone(), publication.private().cloned());
-            let runtime = Arc::clone(&publication.runtime);
-            Ok(Arc::new(OpaqueTable(ListedReleases { public, private, runtime })) as Arc<dyn TableProvider>)
-        })
-    }
+/// Makes the table of a call.
+pub(super) fn table(mut arguments: Arguments, _options: &AnonymizeOptions) -> Result<Arc<dyn TableProvider>> {
+    let plan = arguments.relation(PUBLICATION.name)?;
+    PublicationTable::with(&plan, SIGNATURE.name, |publication| {
+        let (public, private) = (publication.public.clone(), publication.private().cloned());
+        let runtime = Arc::clone(&publication.runtime);
+        Ok(Arc::new(OpaqueTable(ListedReleases { public, private, runtime })) as Arc<dyn TableProvider>)
+    })
 }
 
 /// The list of releases of a publication, read when it is scanned.
-#[derive(Debug)]
 struct ListedReleases {
     public: Url,
     /// Location of the ledger, if this is the publisher's.
@@ -67,11 +57,7 @@ impl Relation for ListedReleases {
         schema()
     }
 
-    fn plan<'a>(
-        &'a self,
-        _session: &'a dyn Session,
-        wanted: Wanted<'a>,
-    ) -> BoxFuture<'a, Result<Arc<dyn ExecutionPlan>>> {
+    fn plan<'a>(&'a self, _session: &'a dyn Session, wanted: Wanted<'a>) -> PlanFuture<'a> {
         Box::pin(async move {
             let rows = match Reader::open(&self.public, &self.runtime).await? {
                 Some(reader) => reader.releases(self.private.as_ref(), &self.runtime).await?,

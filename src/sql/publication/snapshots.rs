@@ -16,18 +16,14 @@ use crate::microdata::field_of_parts;
 use crate::publication::Changes;
 use crate::sql::arguments::Arguments;
 use crate::sql::computed::computed;
-use crate::sql::function::RelationFunction;
 use crate::sql::input::{Input, InputColumn};
 use crate::sql::options::AnonymizeOptions;
 use crate::sql::signature::{FunctionSignature, Kind, Parameter};
 
-/// A dry run over snapshots of the past.
-#[derive(Debug)]
-pub(super) struct CheckSnapshots;
-
 const SNAPSHOTS: &str = "snapshots";
 
-static SIGNATURE: FunctionSignature = FunctionSignature {
+/// Declares the function.
+pub(super) static SIGNATURE: FunctionSignature = FunctionSignature {
     name: "check_snapshots",
     about: "what a publication would refuse of historical snapshots; nothing is written",
     refused: &[],
@@ -39,23 +35,18 @@ static SIGNATURE: FunctionSignature = FunctionSignature {
     ],
 };
 
-impl RelationFunction for CheckSnapshots {
-    fn signature(&self) -> &'static FunctionSignature<'static> {
-        &SIGNATURE
-    }
-
-    fn table(&self, mut arguments: Arguments, _options: &AnonymizeOptions) -> Result<Arc<dyn TableProvider>> {
-        let people = arguments.boolean("private");
-        let plan = arguments.relation(PUBLICATION.name)?;
-        let snapshots = arguments.relations(SNAPSHOTS);
-        PublicationTable::with(&plan, SIGNATURE.name, |publication| match publication.publisher() {
-            Some(publisher) => check(publisher, snapshots, people),
-            None => Err(refusal!(
-                SIGNATURE.name,
-                "this publication is declared for reading; only its publisher can tell what would be refused"
-            )),
-        })
-    }
+/// Makes the table of a call.
+pub(super) fn table(mut arguments: Arguments, _options: &AnonymizeOptions) -> Result<Arc<dyn TableProvider>> {
+    let people = arguments.boolean("private");
+    let plan = arguments.relation(PUBLICATION.name)?;
+    let snapshots = arguments.relations(SNAPSHOTS);
+    PublicationTable::with(&plan, SIGNATURE.name, |publication| match publication.publisher() {
+        Some(publisher) => check(publisher, snapshots, people),
+        None => Err(refusal!(
+            SIGNATURE.name,
+            "this publication is declared for reading; only its publisher can tell what would be refused"
+        )),
+    })
 }
 
 fn check(publisher: &Publisher, snapshots: Vec<LogicalPlan>, people: bool) -> Result<Arc<dyn TableProvider>> {

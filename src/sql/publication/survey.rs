@@ -1,7 +1,6 @@
 //! Describes what an INSERT reads beside its rows: its rows again, where it is made in cells that do not follow from the identifier, and where nobody may be in
 //! two releases.
 
-use std::fmt;
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::SchemaRef;
@@ -12,10 +11,10 @@ use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::execution_plan::reset_plan_states;
 use futures::FutureExt;
-use futures::future::{BoxFuture, ready};
+use futures::future::ready;
 
 use super::left_out::SNAPSHOT;
-use crate::exec::{Inputs, Survey};
+use crate::exec::{Inputs, PlanFuture, Survey};
 use crate::methods::{AnyMethod, CellsBy};
 use crate::microdata::Layout;
 use crate::sql::computed::project;
@@ -75,12 +74,6 @@ struct Again {
     plan: Arc<dyn ExecutionPlan>,
 }
 
-impl fmt::Debug for Again {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Again").finish_non_exhaustive()
-    }
-}
-
 impl Relation for Again {
     fn function(&self) -> &str {
         "publication"
@@ -90,11 +83,7 @@ impl Relation for Again {
         self.plan.schema()
     }
 
-    fn plan<'a>(
-        &'a self,
-        _session: &'a dyn Session,
-        wanted: Wanted<'a>,
-    ) -> BoxFuture<'a, Result<Arc<dyn ExecutionPlan>>> {
+    fn plan<'a>(&'a self, _session: &'a dyn Session, wanted: Wanted<'a>) -> PlanFuture<'a> {
         ready(project(Arc::clone(&self.plan), wanted.projection)).boxed()
     }
 }

@@ -23,7 +23,7 @@ use datafusion::physical_expr::expressions;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::projection::ProjectionExec;
 use futures::FutureExt;
-use futures::future::{BoxFuture, ready};
+use futures::future::ready;
 use url::Url;
 
 use super::left_out::marked_columns;
@@ -33,7 +33,7 @@ use super::release_table::ReleaseTable;
 use super::survey::{count_people, survey};
 use crate::error::{Error, refusal};
 use crate::estimate::{ESTIMATE, Released};
-use crate::exec::{HiddenExec, Inputs, Origin, PublishExec, boxed_method, hide};
+use crate::exec::{HiddenExec, Inputs, Origin, PlanFuture, PublishExec, boxed_method, hide};
 use crate::methods::{LeftOut, StateKind};
 use crate::microdata::Layout;
 use crate::publication::{OpenPublication, PERIOD, Publication, parse_period, periods_of_releases, with_view};
@@ -248,7 +248,7 @@ impl PublicationTable {
         session: &'a dyn Session,
         input: Arc<dyn ExecutionPlan>,
         op: InsertOp,
-    ) -> BoxFuture<'a, Result<Arc<dyn ExecutionPlan>>> {
+    ) -> PlanFuture<'a> {
         Box::pin(async move {
             if op != InsertOp::Append {
                 return Err(refused(
