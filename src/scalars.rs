@@ -17,11 +17,12 @@ pub(crate) fn columns(arguments: &[ColumnarValue], rows: usize) -> Result<Vec<Ar
     arguments.iter().map(|argument| argument.to_array(rows)).collect()
 }
 
-/// Keeps what a function made last, of an argument that is most likely the same for all rows of a query. It is no part of what the function is.
+/// Cache of the value that a function made last. Its argument is most likely the same for all rows of a query. The cache is no part of the
+/// function's identity.
 pub(crate) struct Kept<T>(RwLock<Option<T>>);
 
 impl<T: Clone> Kept<T> {
-    /// Returns the last one if it fits, or makes another one. Whoever comes second waits for it.
+    /// Returns the last value if it fits, or makes another one. Others wait meanwhile.
     pub(crate) fn get_or_make(&self, fits: impl Fn(&T) -> bool, make: impl FnOnce() -> Result<T>) -> Result<T> {
         let fitting = |last: &Option<T>| last.as_ref().filter(|last| fits(last)).cloned();
         if let Some(kept) = fitting(&self.0.read().unwrap_or_else(PoisonError::into_inner)) {
@@ -43,7 +44,7 @@ impl<T> Default for Kept<T> {
     }
 }
 
-/// Without what is kept, which may be values of the data.
+/// Hides the kept value, which may hold values of the data.
 impl<T> fmt::Debug for Kept<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Kept")
@@ -62,7 +63,7 @@ impl<T> Hash for Kept<T> {
     fn hash<H: Hasher>(&self, _state: &mut H) {}
 }
 
-/// Implements the name of a scalar function, the signature that is a field of it, and the type of its values.
+/// Implements name, signature and type of a scalar function. The signature is a field of it.
 macro_rules! declared {
     ($this:ident: $name:expr => $type:expr) => {
         fn name(&self) -> &'static str {

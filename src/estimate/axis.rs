@@ -144,7 +144,7 @@ impl Axis {
         Ok(kept.1)
     }
 
-    /// What depends on no argument.
+    /// Keeps the first list, which depends on no argument.
     fn keeping_first(&self, make: impl FnOnce() -> Result<ArrayRef>) -> Result<Option<ArrayRef>> {
         let made = || make().map(|list| (ArrayRef::clone(&list), Some(list)));
         Ok(self.kept.get_or_make(|(_, list)| list.is_some(), made)?.1)

@@ -58,6 +58,6 @@ impl PartialEq for ReleaseMetadata {
 impl Eq for ReleaseMetadata {}
 
 impl Hash for ReleaseMetadata {
-    /// Of nothing, for it may become known in between.
+    /// Hashes nothing, for the metadata may become known in between.
     fn hash<H: Hasher>(&self, _state: &mut H) {}
 }

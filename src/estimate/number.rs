@@ -12,7 +12,7 @@ use datafusion::logical_expr::{
 
 use crate::scalars;
 
-/// `number_of(x)`: a condition as 1 or 0, a number as DOUBLE, NULL as 0. Never NULL.
+/// Returns `number_of(x)`: a condition as 1 or 0, a number as DOUBLE, NULL as 0. Never NULL.
 pub(crate) fn number_of(expr: Expr) -> Expr {
     static FUNCTION: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
         Arc::new(ScalarUDF::new_from_impl(NumberOf { signature: Signature::any(1, Volatility::Immutable) }))

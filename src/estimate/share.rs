@@ -152,7 +152,7 @@ impl ScalarUDFImpl for ShareOf {
         Ok(format!("share_of({of}; {first})"))
     }
 
-    /// Constants such as `now()` in the conditions are worked out with those of the query.
+    /// Simplifies constants such as `now()` in the conditions with those of the query.
     fn simplify(&self, args: Vec<Expr>, info: &SimplifyContext) -> Result<ExprSimplifyResult> {
         let field = Field::new(&self.axis.column, self.axis.data_type.clone(), true);
         let schema = DFSchema::from_unqualified_fields(vec![field].into(), Default::default())?;

@@ -91,7 +91,7 @@ impl Resources {
         Ok(())
     }
 
-    /// Reads hierarchies of these attributes, if they are an input, beside so many bytes that are held.
+    /// Reads hierarchies of these attributes, if they are an input. So many bytes are `held` beside them.
     ///
     /// # Errors
     /// As for [`read`](Self::read).
@@ -107,7 +107,7 @@ impl Resources {
         Ok(Some(hierarchies))
     }
 
-    /// Another account at the memory pool, for work that is done off the thread.
+    /// Opens another account at the memory pool, for work that is done off the thread.
     pub(crate) fn account(&self) -> MemoryReservation {
         self.reservation.new_empty()
     }

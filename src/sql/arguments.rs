@@ -261,7 +261,7 @@ impl Arguments {
         plan.map(|plan| Input { function, argument: Parameter::HIERARCHIES.name, plan }.hierarchies()).transpose()
     }
 
-    /// Relations in the order they were written in.
+    /// Takes the relations of an argument in the order they were written in.
     pub(super) fn relations(&mut self, name: &str) -> Vec<LogicalPlan> {
         match self.values.remove(name) {
             Some(Value::Relations(plans)) => plans,

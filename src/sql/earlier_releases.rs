@@ -125,7 +125,7 @@ fn uncast(expr: &Expr) -> &Expr {
     }
 }
 
-/// The relations with a column of their places, if there are several, none has one, and numbers count.
+/// Adds a column of places to relations, if there are several and numbers count. None of them has one.
 fn numbered(earlier: Vec<Input>, kind: StateKind) -> Result<Vec<Input>> {
     let say = earlier.iter().filter(|one| one.has(RELEASE)).count();
     if earlier.len() < 2 || say == earlier.len() || kind.facts().numbers == Numbers::Ignored {

@@ -19,7 +19,7 @@ use super::syntax::{Call, SqlScope, constant};
 /// A function whose value is a relation.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct RelationFunction {
-    /// Name and parameters.
+    /// Returns the name and parameters.
     pub signature: &'static FunctionSignature<'static>,
     /// Makes the table that a call stands for. Reads no data, and fails for all that is wrong with the arguments as far as it can be known at
     /// planning time.
@@ -85,7 +85,7 @@ impl FunctionPlanner {
         }
     }
 
-    /// The function of this name, bare or in the session's default schema.
+    /// Returns the function of this name, bare or in the session's default schema.
     fn find(&self, name: &ObjectName, context: &dyn RelationPlannerContext) -> Option<&RelationFunction> {
         let reference = context.object_name_to_table_reference(name.clone()).ok()?;
         let catalog = &context.context_provider().options().catalog;

@@ -81,7 +81,7 @@ use estimate::{estimated, query_accuracy};
 use function::{FunctionPlanner, PlainFunction, RelationFunction};
 use session_tables::SessionFunction;
 
-/// Everything there is.
+/// Returns all relation functions.
 fn functions() -> Vec<RelationFunction> {
     let releases = METHODS.iter().filter(|method| method.offered != Offered::Publication);
     let releases = releases.map(|method| RelationFunction { signature: method.signature, table: method::table });
@@ -112,7 +112,7 @@ fn planner(functions: Vec<RelationFunction>) -> Arc<dyn RelationPlanner> {
     Arc::new(FunctionPlanner { functions })
 }
 
-/// The rule that keeps calls of one function apart, and the tables that a release is compared with itself by.
+/// Returns the rule that keeps calls of one function and compared tables apart.
 fn distinct_calls(functions: &[RelationFunction]) -> Arc<distinct_calls::DistinctCalls> {
     let mut names: Vec<&'static str> = functions.iter().map(|function| function.signature.name).collect();
     names.push(estimate::ROWS_OF_GROUPS);

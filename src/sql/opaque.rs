@@ -41,17 +41,17 @@ impl Wanted<'_> {
     }
 }
 
-/// What a call makes of its inputs, or another table that is looked up by each query.
+/// Result of a call on its inputs, or another table that each query looks up.
 pub(super) trait Relation: Send + Sync + 'static {
-    /// What the rows are.
+    /// Noun for the rows, in errors.
     const NOUN: &'static str = "its result";
     /// Kind of the table.
     const KIND: TableType = TableType::Temporary;
 
-    /// Name of the function.
+    /// Returns the name of the function.
     fn function(&self) -> &str;
 
-    /// The columns.
+    /// Returns the columns.
     fn schema(&self) -> SchemaRef;
 
     /// Says which conditions of a query the relation can use; none, where rows are made of whole inputs.

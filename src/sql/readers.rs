@@ -37,7 +37,7 @@ use crate::release::{COMMITMENTS, COUNTERFEIT_MARK, Description, GROUP_ROLES, LA
 #[cfg(feature = "publication")]
 use crate::risk::Check;
 
-/// What readers call.
+/// Returns the functions that readers call.
 fn functions() -> Vec<RelationFunction> {
     let mut functions = vec![
         RelationFunction { signature: &estimated::SIGNATURE, table: estimated::table },

@@ -109,7 +109,7 @@ pub(super) fn composed_columns(
     Arc::new(ScalarFunctionExpr::new(&name, function, columns, returned, Arc::new(config.clone())))
 }
 
-/// What to do where only one sensitive column can be.
+/// Returns the advice for a call that takes one sensitive column only.
 pub(super) fn way_out(columns: &[String]) -> String {
     let (all, name) = (columns.join(", "), columns.join("_"));
     format!("choose one, or make one of them: (SELECT *, {COMPOSITE}({all}) AS {name} FROM ..), sensitive => {name}")

@@ -23,7 +23,7 @@ use crate::sql::numbers::Number;
 use crate::sql::options::AnonymizeOptions;
 use crate::sql::signature::{FunctionSignature, Kind, Parameter};
 
-/// How many queries.
+/// Number of queries.
 const QUERIES: Parameter =
     Parameter::optional("queries", Kind::Integer, "10000").at_least(1).or(10_000).at_most(100_000_000).says("how many");
 /// The share of the table that a query would select if values were uniform.

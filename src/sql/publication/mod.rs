@@ -26,7 +26,7 @@ pub(super) use evidence::evidence_of;
 
 use super::function::RelationFunction;
 
-/// Those of them that need only what is public.
+/// Lists the functions that need only what is public.
 pub(super) fn public_functions() -> [RelationFunction; 2] {
     [
         RelationFunction { signature: &release::SIGNATURE, table: release::table },
@@ -34,7 +34,7 @@ pub(super) fn public_functions() -> [RelationFunction; 2] {
     ]
 }
 
-/// The relation functions on publications.
+/// Returns the relation functions on publications.
 pub(super) fn functions() -> impl Iterator<Item = RelationFunction> {
     public_functions().into_iter().chain([
         RelationFunction { signature: &audit::SIGNATURE, table: audit::table },

@@ -58,7 +58,7 @@ pub(crate) struct Args {
     pub(crate) workers: Vec<String>,
 }
 
-/// What is executed.
+/// Part of what the shell executes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Step {
     /// Statements, or a command of a session.
@@ -68,7 +68,7 @@ pub(crate) enum Step {
 }
 
 impl Args {
-    /// These with their commands and files in the order of the command line.
+    /// Returns the arguments with their commands and files in the order of the command line.
     pub(crate) fn in_order(self, matches: &ArgMatches) -> Self {
         let places = |name| matches.indices_of(name).into_iter().flatten();
         let commands = places("command").zip(self.command.iter().cloned().map(Step::Command));

@@ -83,7 +83,7 @@ impl Validator for Editing {
 
 impl Helper for Editing {}
 
-/// The command behind a word that is no SQL, and that other shells know.
+/// Returns the command behind a word that is no SQL, and that other shells know.
 pub(super) fn meant(line: &str) -> Option<&'static str> {
     match line.trim().trim_end_matches([';', ' ']).to_ascii_lowercase().as_str() {
         "help" => Some("?"),

@@ -17,7 +17,7 @@ use super::memory;
 /// Consumers named in the error when memory runs out.
 const NAMED_CONSUMERS: NonZeroUsize = NonZeroUsize::new(3).unwrap();
 
-/// What queries may use of the machine.
+/// Share of the machine that queries may use.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Limits {
     /// Memory that queries may use, such as 500m or 8g; by default three quarters of what the process can have, where that is known: the machine's, or its
@@ -25,7 +25,7 @@ pub(crate) struct Limits {
     #[arg(short = 'm', long, value_name = "SIZE", value_parser = size)]
     pub(crate) memory_limit: Option<usize>,
 
-    /// How queries share the memory: greedy or fair
+    /// Division of the memory among queries: greedy or fair
     #[arg(long, default_value_t = PoolType::Fair)]
     pub(crate) mem_pool_type: PoolType,
 
@@ -35,7 +35,7 @@ pub(crate) struct Limits {
 }
 
 impl Limits {
-    /// A runtime within them.
+    /// Makes a runtime within the limits.
     ///
     /// # Errors
     /// When what does not fit the memory has nowhere to go.
@@ -77,7 +77,7 @@ fn check_temporary_folder(folder: &Path) -> Result<()> {
     }
 }
 
-/// `512`, `500m`, `8g`: bytes, in powers of 1024.
+/// Reads bytes in powers of 1024: `512`, `500m`, `8g`.
 pub(crate) fn size(text: &str) -> Result<usize, String> {
     let text = text.trim().to_ascii_lowercase();
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());

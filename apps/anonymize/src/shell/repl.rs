@@ -96,7 +96,7 @@ pub(super) async fn execute(command: &str, context: &SessionContext, print: &mut
     Ok(true)
 }
 
-/// `\h` and `\h NAME` for relation functions; `false` for everything else, also for DataFusion's own functions.
+/// Explains by `\h` and `\h NAME` for relation functions; `false` for everything else, also for DataFusion's own functions.
 fn explain(words: &str) -> bool {
     match words.split_once(' ') {
         None if words == "h" => {
@@ -121,7 +121,7 @@ fn explain(words: &str) -> bool {
 mod tests {
     use super::*;
 
-    /// As statements do, commands may end with a semicolon.
+    /// Commands may end with a semicolon, as statements do.
     #[tokio::test]
     async fn commands_may_end_with_a_semicolon() {
         let context = SessionContext::new();
