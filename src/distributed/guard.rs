@@ -41,9 +41,7 @@ impl GuardExec {
     }
 
     /// Makes the node as a worker runs it, with the plan hidden below.
-    ///
-    /// # Errors
-    /// When a node of the plan cannot take its own children.
+    /// Fails when a node of the plan cannot take its own children.
     pub(super) fn over(input: &Arc<dyn ExecutionPlan>, guards: Guards) -> Result<Self> {
         let input = match &guards.origin {
             Some(origin) => hide(input, origin)?,

@@ -34,9 +34,7 @@ use crate::exec::{HiddenExec, Origin, as_operator, hide, moves_rows};
 pub(super) struct Unshippable(pub String);
 
 /// Returns the plan with guards at the top of its stages, ready to be run; or what keeps it from being sent.
-///
-/// # Errors
-/// When an operator would see a part of its input, which is a bug.
+/// Fails when an operator would see a part of its input, which is a bug.
 pub(super) fn guarded(
     plan: &Arc<dyn ExecutionPlan>,
     session: &dyn Session,

@@ -64,9 +64,7 @@ impl Axis {
 
     /// Returns the values in their order, without NULL, if they have to be listed: by the rows of a hierarchy, by a given order, by
     /// value. `ends` is a list of the column's distinct values as far as they are known.
-    ///
-    /// # Errors
-    /// When the hierarchy is malformed.
+    /// Fails when the hierarchy is malformed.
     pub(crate) fn list(&self, ends: &ColumnarValue, hierarchies: &ColumnarValue) -> Result<Option<ArrayRef>> {
         if let Some(rows) = only_list(hierarchies)?
             && let Some(leaves) = self.keeping(&rows, || self.leaves(&rows))?
@@ -96,9 +94,7 @@ impl Axis {
     }
 
     /// Returns the same, with where each value stands.
-    ///
-    /// # Errors
-    /// As for [`list`](Self::list).
+    /// Fails as [`list`](Self::list) does.
     pub(crate) fn listing(&self, ends: &ColumnarValue, hierarchies: &ColumnarValue) -> Result<Option<Arc<Listing>>> {
         let Some(order) = self.list(ends, hierarchies)? else { return Ok(None) };
         self.listing.get_or_make(|listing| listing.is_of(&order), || Listing::new(&order).map(Arc::new)).map(Some)

@@ -85,9 +85,7 @@ pub(crate) struct Released {
 
 impl Released {
     /// Reads the metadata of a release's fields.
-    ///
-    /// # Errors
-    /// When the table does not say that it is a release, is several, or lacks what an estimate needs.
+    /// Fails when the table does not say that it is a release, is several, or lacks what an estimate needs.
     pub(crate) fn try_new(function: &str, schema: &Schema) -> Result<Self> {
         let described = |field: &&FieldRef| Description::from_metadata(field.metadata()).is_some();
         let Some(description) =

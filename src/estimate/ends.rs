@@ -98,8 +98,7 @@ pub(super) fn no_leaf() -> DataFusionError {
     )
 }
 
-/// # Errors
-/// When a share is not a number from 0 on.
+/// Fails when a share is not a number from 0 on.
 pub(super) fn check_shares(mut shares: impl Iterator<Item = Option<f64>>) -> Result<()> {
     match shares.all(|share| share.is_some_and(|share| share >= 0.0 && share.is_finite())) {
         true => Ok(()),
@@ -147,9 +146,7 @@ const MOST_PLACES: f64 = 1e6;
 impl Ends {
     /// Reads a list of structs: an end, the three numbers of its [`Count`], and its share as far as that is given from
     /// elsewhere. Given shares count, and not the ends. `listing` has the places of categories.
-    ///
-    /// # Errors
-    /// When the list is not such a list, a category is not listed, or a share is not a number from 0 on.
+    /// Fails when the list is not such a list, a category is not listed, or a share is not a number from 0 on.
     pub(super) fn new(of: &ArrayRef, data_type: &DataType, listing: Option<&Listing>) -> Result<Self> {
         let Some(pairs) = of.as_struct_opt().filter(|pairs| pairs.num_columns() == 5) else {
             return internal_err!("ends of intervals without their numbers");
@@ -252,9 +249,7 @@ pub(super) fn with_ends(people: f64, at_lo: f64, at_hi: f64, rest: f64) -> f64 {
 }
 
 /// Returns the places of values; not a number where there is none.
-///
-/// # Errors
-/// When a category is not listed.
+/// Fails when a category is not listed.
 pub(super) fn places(values: &ArrayRef, listing: Option<&Listing>) -> Result<Vec<f64>> {
     if let Some(listing) = listing {
         let places = listing.places(values)?;

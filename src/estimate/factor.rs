@@ -62,8 +62,7 @@ pub(crate) struct Compiled {
 }
 
 impl Compiled {
-    /// # Errors
-    /// When the engine cannot evaluate an expression.
+    /// Fails when the engine cannot evaluate an expression.
     pub(crate) fn new(factor: &Factor, column: &str, data_type: &DataType) -> Result<Self> {
         let schema = Arc::new(Schema::new(vec![Field::new(column, data_type.clone(), true)]));
         let columns = DFSchema::try_from(Arc::clone(&schema))?;
@@ -78,9 +77,7 @@ impl Compiled {
     }
 
     /// Returns for each of these values of the column whether all conditions are true.
-    ///
-    /// # Errors
-    /// When an expression fails.
+    /// Fails when an expression fails.
     pub(crate) fn holds(&self, column: &ArrayRef) -> Result<Vec<bool>> {
         let mut all = vec![true; column.len()];
         let batch = RecordBatch::try_new(SchemaRef::clone(&self.schema), vec![ArrayRef::clone(column)])?;
@@ -95,9 +92,7 @@ impl Compiled {
     }
 
     /// Returns the function of each of these values of the column. What the conditions exclude is not evaluated further.
-    ///
-    /// # Errors
-    /// When an expression fails.
+    /// Fails when an expression fails.
     pub(crate) fn evaluate(&self, column: &ArrayRef) -> Result<Vec<f64>> {
         let holds = self.holds(column)?;
         if self.values.is_empty() {

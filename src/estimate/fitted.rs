@@ -43,9 +43,7 @@ pub(super) struct Tight<'a> {
 impl Fitted {
     /// Turns means over evenly spread values into those over values spread like the ends. Intervals with NULL begin at
     /// nobody's value, so that what is in between stays even; but somebody has none there, and somebody the greatest value.
-    ///
-    /// # Errors
-    /// When the function fails at an end.
+    /// Fails when the function fails at an end.
     pub(super) fn adjust(
         &self,
         means: &Means,
@@ -100,9 +98,7 @@ fn beside_null(means: &Means, data_type: &DataType, tight: &Tight<'_>, even: &mu
 }
 
 /// Converts a value into a number per row.
-///
-/// # Errors
-/// When it is none.
+/// Fails when it is none.
 pub(super) fn numbers(value: &ColumnarValue, rows: usize) -> Result<Float64Array> {
     Ok(cast(&value.to_array(rows)?, &DataType::Float64)?.as_primitive::<Float64Type>().clone())
 }

@@ -47,9 +47,7 @@ impl Listing {
     }
 
     /// Returns the places of values in the order, `None` for NULL.
-    ///
-    /// # Errors
-    /// When a value is not in the list.
+    /// Fails when a value is not in the list.
     pub(super) fn places(&self, values: &ArrayRef) -> Result<Vec<Option<usize>>> {
         let wanted = self.converter.convert_columns(std::slice::from_ref(values))?;
         let place = |(i, row)| match values.is_valid(i) {

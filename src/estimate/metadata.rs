@@ -36,8 +36,7 @@ impl ReleaseMetadata {
         }
     }
 
-    /// # Errors
-    /// When the release was not opened, which is a bug.
+    /// Fails when the release was not opened, which is a bug.
     pub(super) fn get(&self) -> Result<&ValueMetadata> {
         self.0.get().ok_or_else(|| internal_datafusion_err!("an estimate from a release that was not opened"))
     }

@@ -69,9 +69,7 @@ impl Polynomial {
     }
 
     /// Returns the product of both.
-    ///
-    /// # Errors
-    /// When it has too many terms.
+    /// Fails when it has too many terms.
     pub(crate) fn times(&self, other: &Self) -> Result<Self> {
         if self.0.len().saturating_mul(other.0.len()) > MOST_TERMS {
             return too_many();
@@ -155,9 +153,7 @@ impl TruthTest {
 
 impl Translator<'_> {
     /// Returns true if the expression needs nothing but columns that are released as they are.
-    ///
-    /// # Errors
-    /// When it has columns that are not in the release.
+    /// Fails when it has columns that are not in the release.
     pub(crate) fn is_exact(&self, expr: &Expr) -> Result<bool> {
         Ok(self.touched(expr)?.uncertain.is_empty())
     }
@@ -168,25 +164,19 @@ impl Translator<'_> {
     }
 
     /// Finds the generalized columns in the expression.
-    ///
-    /// # Errors
-    /// When it has columns that are not in the release.
+    /// Fails when it has columns that are not in the release.
     pub(crate) fn uncertain(&self, expr: &Expr) -> Result<BTreeSet<String>> {
         Ok(self.touched(expr)?.uncertain)
     }
 
     /// Returns the polynomial that is 1 where the condition is true, else 0.
-    ///
-    /// # Errors
-    /// When it cannot be split into conditions on one generalized column each.
+    /// Fails when it cannot be split into conditions on one generalized column each.
     pub(crate) fn truth(&self, condition: &Expr) -> Result<Polynomial> {
         self.event(condition, TruthTest::TRUE)
     }
 
     /// Returns the value, where NULL counts as 0.
-    ///
-    /// # Errors
-    /// When it cannot be split into functions of one generalized column each.
+    /// Fails when it cannot be split into functions of one generalized column each.
     pub(crate) fn value(&self, expr: &Expr) -> Result<Polynomial> {
         if let Expr::Literal(value, _) = expr {
             return match value.cast_to(&DataType::Float64)? {
@@ -224,9 +214,7 @@ impl Translator<'_> {
     }
 
     /// Returns the polynomial that is 1 where the value is not NULL, else 0.
-    ///
-    /// # Errors
-    /// When it cannot be split into functions of one generalized column each.
+    /// Fails when it cannot be split into functions of one generalized column each.
     pub(crate) fn known(&self, expr: &Expr) -> Result<Polynomial> {
         if let Expr::Literal(value, _) = expr {
             return Ok(Polynomial::constant(if value.is_null() { 0.0 } else { 1.0 }));

@@ -18,9 +18,7 @@ pub(crate) struct Prior {
 
 impl Prior {
     /// Appends rows: attribute and value, as texts, and share. Rows without an attribute or a value say nothing.
-    ///
-    /// # Errors
-    /// When a share is not a number from 0 on.
+    /// Fails when a share is not a number from 0 on.
     pub(crate) fn append(&mut self, batch: &RecordBatch) -> Result<()> {
         let [attribute, value, share] = batch.columns() else { return internal_err!("margins of other columns") };
         let (attribute, value) = (attribute.as_string_view(), value.as_string_view());
@@ -41,9 +39,7 @@ impl Prior {
     }
 
     /// Returns the shares of these values of an attribute, 0 where none is given; `None` if none is given for any.
-    ///
-    /// # Errors
-    /// When what was given is no value of the attribute's type.
+    /// Fails when what was given is no value of the attribute's type.
     pub(super) fn shares(&self, attribute: &str, data_type: &DataType, values: &ArrayRef) -> Result<Option<Vec<f64>>> {
         let Some((given, shares)) = self.of.get(attribute) else { return Ok(None) };
         // There and back, so that a value is written in one way.

@@ -35,9 +35,7 @@ impl Scale {
 }
 
 /// Returns the values of a [`Scale::Steps`] column as whole numbers, dates as days.
-///
-/// # Errors
-/// When Arrow cannot convert them.
+/// Fails when Arrow cannot convert them.
 pub(crate) fn steps(values: &ArrayRef) -> Result<Int64Array> {
     let safe = CastOptions { safe: true, ..CastOptions::default() };
     let whole = match values.data_type() {
@@ -52,9 +50,7 @@ pub(crate) fn steps(values: &ArrayRef) -> Result<Int64Array> {
 }
 
 /// Returns the inverse of [`steps`]; NULL for numbers that the type has not.
-///
-/// # Errors
-/// When Arrow cannot convert them.
+/// Fails when Arrow cannot convert them.
 pub(crate) fn from_steps(steps: Int64Array, data_type: &DataType) -> Result<ArrayRef> {
     let safe = CastOptions { safe: true, ..CastOptions::default() };
     let whole: ArrayRef = match data_type {
@@ -69,9 +65,7 @@ pub(crate) fn from_steps(steps: Int64Array, data_type: &DataType) -> Result<Arra
 }
 
 /// Returns the values of a measured or counted column as doubles: numbers, days, ticks.
-///
-/// # Errors
-/// When Arrow cannot convert them.
+/// Fails when Arrow cannot convert them.
 pub(crate) fn coordinates(values: &ArrayRef) -> Result<Float64Array> {
     let safe = CastOptions { safe: true, ..CastOptions::default() };
     let numbers = match values.data_type() {
@@ -84,9 +78,7 @@ pub(crate) fn coordinates(values: &ArrayRef) -> Result<Float64Array> {
 }
 
 /// Returns the inverse of [`coordinates`], rounded where the type is; NULL for numbers that the type has not.
-///
-/// # Errors
-/// When Arrow cannot convert them.
+/// Fails when Arrow cannot convert them.
 pub(crate) fn from_coordinates(numbers: Vec<f64>, data_type: &DataType) -> Result<ArrayRef> {
     let safe = CastOptions { safe: true, ..CastOptions::default() };
     let whole = || -> Int64Array {

@@ -52,9 +52,7 @@ impl BeliefsStep {
 
     /// Computes the beliefs after the release, which was made with this state; `None` if nobody has said how probable
     /// all changes are. `key` puts identifiers in an order, and nothing else. Charges to the monitor what it holds.
-    ///
-    /// # Errors
-    /// When there is not enough memory, or the file and the ledger are of different people, which is a bug.
+    /// Fails when there is not enough memory, or the file and the ledger are of different people, which is a bug.
     pub(super) fn take(
         self,
         release: &Release,

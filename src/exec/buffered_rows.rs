@@ -67,9 +67,7 @@ impl BufferedRows {
     }
 
     /// Returns a batch of some rows, of which there is at least one.
-    ///
-    /// # Errors
-    /// When one is not held, which is a bug.
+    /// Fails when one is not held, which is a bug.
     pub(super) fn take(&self, rows: impl ExactSizeIterator<Item = u64>) -> Result<RecordBatch> {
         const NONE: usize = usize::MAX;
         let mut taken = vec![NONE; self.batches.len()];
@@ -108,9 +106,7 @@ pub(super) fn bytes_of(batch: &RecordBatch) -> usize {
 }
 
 /// Returns a column of times as numbers of its own unit.
-///
-/// # Errors
-/// When there are NULLs.
+/// Fails when there are NULLs.
 pub(super) fn numbers_of(name: &str, column: &ArrayRef) -> Result<Int64Array> {
     if column.null_count() > 0 {
         return Err(Error::refused(format!(
@@ -125,9 +121,7 @@ pub(super) fn numbers_of(name: &str, column: &ArrayRef) -> Result<Int64Array> {
 }
 
 /// Makes the column of the beginnings of snapshots, from runs of rows of one snapshot.
-///
-/// # Errors
-/// When that is before the earliest time of the type.
+/// Fails when that is before the earliest time of the type.
 pub(super) fn begins_of(
     runs: impl Iterator<Item = (Option<i64>, usize)>,
     clock: Clock,

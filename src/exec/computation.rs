@@ -65,9 +65,7 @@ pub(crate) struct Resources {
 
 impl Resources {
     /// Charges so many bytes in all to the memory pool.
-    ///
-    /// # Errors
-    /// When they are not to be had.
+    /// Fails when they are not to be had.
     pub(crate) fn hold(&self, bytes: usize) -> Result<()> {
         self.reservation.try_resize(bytes)?;
         self.peak_memory.set_max(self.reservation.size());
@@ -75,9 +73,7 @@ impl Resources {
     }
 
     /// Reads an input. Hands each batch to `take`, which returns the bytes that are held then, and names its errors after the function.
-    ///
-    /// # Errors
-    /// Those of the input and of `take`, and when there is not enough memory.
+    /// Fails with the errors of the input and of `take`, and when there is not enough memory.
     pub(crate) async fn read(
         &self,
         mut input: SendableRecordBatchStream,
@@ -92,9 +88,7 @@ impl Resources {
     }
 
     /// Reads hierarchies of these attributes, if they are an input. So many bytes are `held` beside them.
-    ///
-    /// # Errors
-    /// As for [`read`](Self::read).
+    /// Fails as [`read`](Self::read) does.
     pub(crate) async fn hierarchies<'a>(
         &self,
         input: Option<SendableRecordBatchStream>,
@@ -124,9 +118,7 @@ impl Resources {
     }
 
     /// Runs `work` on a thread that may block. Dropping the future stops it at the next look at the monitor.
-    ///
-    /// # Errors
-    /// Those of the work, named after the function.
+    /// Fails with the errors of the work, named after the function.
     pub(crate) async fn off_thread<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Monitor) -> crate::error::Result<T> + Send + 'static,
@@ -186,8 +178,7 @@ pub(crate) type ComputationExec = WholeInputExec<Computing>;
 pub(crate) struct Computing(Arc<dyn Computation>);
 
 impl ComputationExec {
-    /// # Errors
-    /// When an input never ends.
+    /// Fails when an input never ends.
     pub(crate) fn try_new(computation: Arc<dyn Computation>, inputs: Vec<Arc<dyn ExecutionPlan>>) -> Result<Self> {
         Self::over(Arc::new(Computing(computation)), inputs)
     }

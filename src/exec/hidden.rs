@@ -50,9 +50,7 @@ pub(crate) struct Origin {
 /// Hides the data that a plan would show. What is hidden already stays as it is.
 ///
 /// A node that refuses hidden children is hidden as a leaf, with all that is below it inside.
-///
-/// # Errors
-/// When a node of the plan cannot take its own children.
+/// Fails when a node of the plan cannot take its own children.
 pub(crate) fn hide(plan: &Arc<dyn ExecutionPlan>, origin: &Arc<Origin>) -> Result<Arc<dyn ExecutionPlan>> {
     if is_hidden(plan) {
         return Ok(Arc::clone(plan));

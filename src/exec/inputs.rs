@@ -129,9 +129,7 @@ impl InputKinds {
     }
 
     /// Returns the streams of all plans, in their order.
-    ///
-    /// # Errors
-    /// When there are others, which is a bug.
+    /// Fails when there are others, which is a bug.
     pub(super) fn streams(self, inputs: Vec<SendableRecordBatchStream>, layout: Layout) -> Result<Streams> {
         let mut inputs = inputs.into_iter();
         let mut next = |there: bool| if there { inputs.next() } else { None };
@@ -153,9 +151,7 @@ impl InputKinds {
 }
 
 /// Reads all rows of a small input, and charges them to the memory pool.
-///
-/// # Errors
-/// Those of the input, and when there is not enough memory.
+/// Fails with the errors of the input, and when there is not enough memory.
 pub(super) async fn read_all(
     rows: &mut SendableRecordBatchStream,
     held: &MemoryReservation,
@@ -170,9 +166,7 @@ pub(super) async fn read_all(
 }
 
 /// Describes a method and the columns it is applied to.
-///
-/// # Errors
-/// When parameters cannot be shown, which is a bug.
+/// Fails when parameters cannot be shown, which is a bug.
 pub(super) fn facts(method: &AnyMethod, layout: &Layout) -> Result<Vec<String>, fmt::Error> {
     let mut facts = vec![format!("method={}", method.name())];
     for (name, value) in &method.parameters().map_err(|_| fmt::Error)? {

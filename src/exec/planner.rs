@@ -16,9 +16,7 @@ pub(crate) struct InputPlanner(pub Arc<dyn QueryPlanner + Send + Sync>);
 const CLUSTER: &str = "distributed";
 
 /// Plans a relation as a part of another plan.
-///
-/// # Errors
-/// Those of planning; and when the session plans for a cluster that does not know our operators.
+/// Fails with the errors of planning; and when the session plans for a cluster that does not know our operators.
 pub(crate) async fn plan_input(session: &dyn Session, plan: &LogicalPlan) -> Result<Arc<dyn ExecutionPlan>> {
     if let Some(planner) = session.config().get_extension::<InputPlanner>() {
         let plan = session.optimize(plan)?;

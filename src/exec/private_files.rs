@@ -44,17 +44,13 @@ pub(super) async fn remove_directory(directory: PathBuf) {
 }
 
 /// Keeps a file to its owner.
-///
-/// # Errors
-/// When it is not the owner who asks.
+/// Fails when it is not the owner who asks.
 pub(super) async fn keep_to_owner(file: PathBuf) -> Result<()> {
     blocking(move || only_for_owner(&file)).await
 }
 
 /// Writes a release and its number of people into the footer of a Parquet file.
-///
-/// # Errors
-/// When the file cannot be read or written.
+/// Fails when the file cannot be read or written.
 pub(super) async fn note_people(file: PathBuf, release: String, people: u64) -> Result<()> {
     blocking(move || note(&file, &format!("{release} {people}"))).await
 }
@@ -91,9 +87,7 @@ fn note(file: &Path, said: &str) -> io::Result<()> {
 }
 
 /// Moves the files of a directory into another one, to the same places. It keeps them to their owner. Removes the directory.
-///
-/// # Errors
-/// When a file cannot be moved. Those that were moved stay.
+/// Fails when a file cannot be moved. Those that were moved stay.
 pub(super) async fn move_files(from: PathBuf, to: PathBuf) -> Result<()> {
     blocking(move || move_all(&from, &to)).await
 }

@@ -48,8 +48,7 @@ pub(super) fn run(
     counted(schema, builder.build(), baseline)
 }
 
-/// # Errors
-/// When the hierarchies are not those that the schema names.
+/// Fails when the hierarchies are not those that the schema names.
 pub(super) fn check_trees(microdata: &mut MicrodataBuilder, schema: &SchemaRef) -> crate::error::Result<()> {
     let Some(planned) = trees_of(schema.fields()) else { return Ok(()) };
     let trees = microdata.trees()?;

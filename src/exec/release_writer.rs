@@ -145,9 +145,7 @@ impl ReleaseWriter {
     }
 
     /// Finishes once all is written.
-    ///
-    /// # Errors
-    /// When Parquet fails, or a column has no values at all.
+    /// Fails when Parquet fails, or a column has no values at all.
     pub(super) fn finish(mut self) -> Result<Outcome> {
         self.written.refuse_missing()?;
         if let Some(rest) = self.pending_file()? {

@@ -59,9 +59,7 @@ impl Shipped {
     }
 
     /// Returns the operator, over inputs that are hidden here.
-    ///
-    /// # Errors
-    /// When the inputs are not those of the operator.
+    /// Fails when the inputs are not those of the operator.
     pub(crate) fn over(self, schema: SchemaRef, inputs: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
         let Some(columns) = inputs.first().map(|input| input.schema()) else {
             return internal_err!("an operator without an input");
@@ -105,9 +103,7 @@ pub(crate) trait Operator {
     fn is_spread(&self) -> bool;
 
     /// Returns the operator over these inputs, which stay as they are.
-    ///
-    /// # Errors
-    /// When an input never ends.
+    /// Fails when an input never ends.
     fn opened(&self, inputs: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>>;
 }
 
@@ -148,9 +144,7 @@ pub(crate) fn as_operator(plan: &dyn ExecutionPlan) -> Option<&dyn Operator> {
 
 /// Returns a release in cells that several tasks make at once, each its own cells. Rows get to the task of their cell by an exchange,
 /// and stand there in the order of cells; what every cell needs is given to all tasks. `None` if the node is no release in cells.
-///
-/// # Errors
-/// When a node cannot take its inputs.
+/// Fails when a node cannot take its inputs.
 pub(crate) fn spread(plan: &Arc<dyn ExecutionPlan>) -> Result<Option<Arc<dyn ExecutionPlan>>> {
     let Some(node) = plan.downcast_ref::<CellsExec>() else { return Ok(None) };
     let cells = node.the_job();

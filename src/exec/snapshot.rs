@@ -43,9 +43,7 @@ impl Snapshot {
     }
 
     /// Returns the next cell that has rows, and its number; of a whole snapshot all rows, once.
-    ///
-    /// # Errors
-    /// Those of the inputs, and when there is not enough memory.
+    /// Fails with the errors of the inputs, and when there is not enough memory.
     pub(super) async fn next(&mut self, work: &Work) -> Result<Option<(u32, SnapshotBuilder)>> {
         let next = match &mut self.rows {
             Rows::Whole(whole, _) => whole.take().map(|whole| (0, *whole)),

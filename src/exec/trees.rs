@@ -13,9 +13,7 @@ use crate::error::{Error, planning_without_values};
 use crate::microdata::Hierarchies;
 
 /// Returns the hierarchies of these attributes, from a relation of attribute, leaf and levels.
-///
-/// # Errors
-/// When they are malformed, or cannot be read.
+/// Fails when they are malformed, or cannot be read.
 pub(crate) async fn read_hierarchies(
     function: &'static str,
     relation: &LogicalPlan,

@@ -113,9 +113,7 @@ impl<J: Job> Clone for WholeInputExec<J> {
 
 impl<J: Job> WholeInputExec<J> {
     /// Returns a node over inputs in the order that the job expects, which are hidden.
-    ///
-    /// # Errors
-    /// When an input never ends, although the job needs the whole of it.
+    /// Fails when an input never ends, although the job needs the whole of it.
     pub(super) fn over(job: Arc<J>, inputs: Vec<Arc<dyn ExecutionPlan>>) -> Result<Self> {
         let hidden = inputs.into_iter().enumerate().map(|(place, plan)| {
             let (function, argument) = (job.function().to_owned(), job.argument(place).to_owned());
@@ -289,9 +287,7 @@ pub(super) fn counted(
 }
 
 /// Runs what computes on a thread that may block. Dropping the future stops it at its next look at the monitor.
-///
-/// # Errors
-/// Those of the work, named after the function.
+/// Fails with the errors of the work, named after the function.
 pub(crate) async fn spawn_compute<T: Send + 'static>(
     function: String,
     monitor: Monitor,

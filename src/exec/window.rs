@@ -85,9 +85,7 @@ fn held_schema(layout: &Layout) -> SchemaRef {
 
 impl WindowStep {
     /// Takes in rows, on a thread that may block. `reservation` has those that arrive, and is charged with all else.
-    ///
-    /// # Errors
-    /// Rows of snapshots that were closed, NULLs, identifiers twice; internal ones when a snapshot fails its check.
+    /// Fails for rows of snapshots that were closed, NULLs, identifiers twice; internal ones when a snapshot fails its check.
     pub(super) async fn take(
         self,
         before: Before,
@@ -296,8 +294,7 @@ impl Identities {
         }
     }
 
-    /// # Errors
-    /// When somebody has two rows that could meet in one release.
+    /// Fails when somebody has two rows that could meet in one release.
     fn refuse_twice(&self, batches: &[RecordBatch]) -> Result<()> {
         match (&self.field, self.is_twice(batches.iter())?) {
             (Some(field), true) => Err(Error::refused(format!(

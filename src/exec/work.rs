@@ -74,9 +74,7 @@ impl Work {
     }
 
     /// Charges so many bytes from now on, whatever is held: before inputs are polled, because what they hold cannot be had back.
-    ///
-    /// # Errors
-    /// When the pool has not so many.
+    /// Fails when the pool has not so many.
     pub(super) fn set_floor(&mut self, bytes: usize) -> Result<()> {
         self.floor = bytes;
         self.reserve(0)
@@ -120,18 +118,14 @@ impl Work {
     }
 
     /// Returns a builder for a table of this layout, or for a part of one.
-    ///
-    /// # Errors
-    /// When a column's type cannot be grouped by.
+    /// Fails when a column's type cannot be grouped by.
     pub(super) fn builder(&self, layout: &Layout) -> Result<SnapshotBuilder> {
         let builder = SnapshotBuilder::try_new(layout.clone(), self.method.state());
         builder.map_err(|error| error.in_function(self.method.name()))
     }
 
     /// Encodes rows of microdata.
-    ///
-    /// # Errors
-    /// When they are too many, or there is not enough memory.
+    /// Fails when they are too many, or there is not enough memory.
     pub(super) fn take_rows(&self, builder: &mut SnapshotBuilder, batch: &RecordBatch) -> Result<()> {
         let _timer = self.metrics.baseline.elapsed_compute().timer();
         builder.microdata.append(batch).map_err(|error| error.in_function(self.method.name()))?;
@@ -141,9 +135,7 @@ impl Work {
     }
 
     /// Encodes entries of earlier releases.
-    ///
-    /// # Errors
-    /// When they are malformed, or there is not enough memory.
+    /// Fails when they are malformed, or there is not enough memory.
     pub(super) fn take_previous(&self, builder: &mut SnapshotBuilder, batch: &RecordBatch) -> Result<()> {
         let _timer = self.metrics.baseline.elapsed_compute().timer();
         builder.append_previous(batch).map_err(|error| error.in_function(self.method.name()))?;
@@ -151,8 +143,7 @@ impl Work {
         self.reserve(builder.size())
     }
 
-    /// # Errors
-    /// When the method has state of another kind, which is a bug.
+    /// Fails when the method has state of another kind, which is a bug.
     pub(super) fn check_kind(&self, kind: StateKind) -> Result<()> {
         match self.method.state() == Some(kind) {
             true => Ok(()),

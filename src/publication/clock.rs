@@ -15,8 +15,7 @@ pub(super) fn now() -> SystemTime {
     SystemTime::now()
 }
 
-/// # Errors
-/// When the clock is before 1970, which no log can say.
+/// Fails when the clock is before 1970, which no log can say.
 pub(super) fn check(now: SystemTime) -> Result<()> {
     match now.duration_since(UNIX_EPOCH) {
         Ok(_) => Ok(()),

@@ -73,9 +73,7 @@ pub(crate) struct DryRun {
 
 impl DryRun {
     /// Begins with people and values of these columns.
-    ///
-    /// # Errors
-    /// When DataFusion cannot group by one of the types.
+    /// Fails when DataFusion cannot group by one of the types.
     pub(crate) fn try_new(id: FieldRef, sensitive: FieldRef, changes: Changes, m: Option<u64>) -> Result<Self> {
         Ok(Self {
             changes,
@@ -95,9 +93,7 @@ impl DryRun {
     }
 
     /// Appends rows of the update relation, all of them before the first snapshot.
-    ///
-    /// # Errors
-    /// When DataFusion's grouping fails.
+    /// Fails when DataFusion's grouping fails.
     pub(crate) fn append_updates(&mut self, from: &ArrayRef, to: &ArrayRef) -> Result<()> {
         let (mut before, mut after) = (Vec::new(), Vec::new());
         self.values.intern(from, &mut before)?;
@@ -109,9 +105,7 @@ impl DryRun {
     }
 
     /// Begins the rows of the next snapshot.
-    ///
-    /// # Errors
-    /// When the one before cannot be published at all.
+    /// Fails when the one before cannot be published at all.
     pub(crate) fn begin_snapshot(&mut self) -> Result<()> {
         self.end_snapshot()?;
         self.snapshot += 1;
@@ -119,9 +113,7 @@ impl DryRun {
     }
 
     /// Appends rows of a snapshot.
-    ///
-    /// # Errors
-    /// When DataFusion's grouping fails.
+    /// Fails when DataFusion's grouping fails.
     pub(crate) fn append(&mut self, ids: &ArrayRef, values: &ArrayRef) -> Result<()> {
         let (mut people, mut codes) = (Vec::new(), Vec::new());
         self.people.intern(ids, &mut people)?;
@@ -158,9 +150,7 @@ impl DryRun {
     }
 
     /// Returns all that was found.
-    ///
-    /// # Errors
-    /// When the last snapshot cannot be published at all.
+    /// Fails when the last snapshot cannot be published at all.
     pub(crate) fn finish(mut self) -> Result<Findings> {
         self.end_snapshot()?;
         let (people, values) = (self.people.finish(Order::ByValue)?, self.values.finish(Order::ByValue)?);

@@ -55,9 +55,7 @@ pub(crate) struct Compaction {
 
 impl Entries {
     /// Reads all files and compares them with what was written.
-    ///
-    /// # Errors
-    /// When one is missing or damaged, or the store fails.
+    /// Fails when one is missing or damaged, or the store fails.
     pub(crate) async fn verify(&self) -> Result<()> {
         let reads = self.files.iter().map(|kept| async move { self.read(kept).await.map(|_| ()) });
         futures::stream::iter(reads.collect::<Vec<_>>()).buffer_unordered(FILES_AT_ONCE).try_collect().await
@@ -89,9 +87,7 @@ impl Entries {
     }
 
     /// Returns a plan that reads columns of them.
-    ///
-    /// # Errors
-    /// When DataFusion does not take it.
+    /// Fails when DataFusion does not take it.
     pub(crate) fn plan(self, columns: SchemaRef) -> Result<Arc<dyn ExecutionPlan>> {
         let partition: Arc<dyn PartitionStream> =
             Arc::new(EntriesStream { entries: self, columns: SchemaRef::clone(&columns) });
@@ -99,9 +95,7 @@ impl Entries {
     }
 
     /// Merges the small files, if there are many. `number` is that of the release that they are merged for.
-    ///
-    /// # Errors
-    /// As for [`verify`](Self::verify), and when there is not enough memory.
+    /// Fails as [`verify`](Self::verify) does, and when there is not enough memory.
     pub(crate) async fn merge(&self, number: u64, memory: &MemoryReservation) -> Result<Compaction> {
         let small: Vec<LedgerFile> = self.files.iter().filter(|kept| kept.file.rows < SMALL).cloned().collect();
         if small.len() < FEW {
@@ -152,9 +146,7 @@ fn parquet(error: datafusion::parquet::errors::ParquetError) -> DataFusionError 
 }
 
 /// Returns the entries of a file in memory, some at a time; texts are views.
-///
-/// # Errors
-/// When it is no Parquet file.
+/// Fails when it is no Parquet file.
 pub(super) fn reader(contents: Bytes) -> Result<ParquetRecordBatchReader> {
     Views::of(contents)?.read()
 }

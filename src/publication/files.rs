@@ -27,9 +27,7 @@ pub(crate) struct MadeFile {
 }
 
 /// Writes batches as a Parquet file: no statistics, no indexes of values.
-///
-/// # Errors
-/// When Parquet fails, or a batch is one.
+/// Fails when Parquet fails, or a batch is one.
 pub(crate) fn make(
     name: String,
     schema: &SchemaRef,

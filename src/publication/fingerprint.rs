@@ -38,9 +38,7 @@ impl Fingerprint {
     }
 
     /// Adds the rows of a batch; all batches must have the same types.
-    ///
-    /// # Errors
-    /// When Arrow cannot encode a type as rows.
+    /// Fails when Arrow cannot encode a type as rows.
     pub(crate) fn add(&mut self, batch: &RecordBatch) -> Result<()> {
         let converter = match &mut self.converter {
             Some(converter) => converter,
@@ -84,9 +82,7 @@ impl RelationFingerprint {
     }
 
     /// Adds rows: a value, what it can become, and perhaps the probability.
-    ///
-    /// # Errors
-    /// When Arrow cannot encode the type of the values as rows.
+    /// Fails when Arrow cannot encode the type of the values as rows.
     pub(crate) fn add(&mut self, batch: &RecordBatch) -> Result<()> {
         let converter = match &mut self.converter {
             Some(converter) => converter,

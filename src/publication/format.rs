@@ -21,9 +21,7 @@ pub(super) fn setting() -> (&'static str, String) {
 }
 
 /// Checks that this version knows the format of a table and all its settings.
-///
-/// # Errors
-/// When it does not; [`is_unknown`] then.
+/// Fails when it does not; [`is_unknown`] then.
 pub(super) fn check(table: &DeltaTable, what: &str, place: &Url, settings: &[&str]) -> Result<()> {
     let version = env!("CARGO_PKG_VERSION");
     match delta::setting(table, FORMAT).map(|text| text.parse::<u64>()) {
@@ -55,9 +53,7 @@ pub(super) fn check(table: &DeltaTable, what: &str, place: &Url, settings: &[&st
 }
 
 /// Reads what a table or commit says as JSON.
-///
-/// # Errors
-/// When there is something in it that this version does not know ([`is_unknown`]), or it is not as it was written.
+/// Fails when there is something in it that this version does not know ([`is_unknown`]), or it is not as it was written.
 pub(super) fn read<T: DeserializeOwned>(text: &str, what: &str) -> Result<T> {
     serde_json::from_str(text).map_err(|error| {
         // Its words for it; what it found stays out of ours.
@@ -71,9 +67,7 @@ pub(super) fn read<T: DeserializeOwned>(text: &str, what: &str) -> Result<T> {
 
 /// Returns the announcement in a public version's commit, and its time. The time is in milliseconds since 1970.
 /// `None` if there is no such commit, or it is not of a release.
-///
-/// # Errors
-/// When it says more than this version knows ([`is_unknown`]), and when the store fails.
+/// Fails when it says more than this version knows ([`is_unknown`]), and when the store fails.
 pub(super) async fn announcement(table: &DeltaTable, number: u64) -> Result<Option<(Announcement, Option<i64>)>> {
     let Some(commit) = delta::committed(table, number).await? else { return Ok(None) };
     let this = || format!("release {number} in the public table says something");

@@ -69,9 +69,7 @@ impl LedgerMetadata {
     }
 
     /// Reads the metadata of a ledger.
-    ///
-    /// # Errors
-    /// When it is none, or one of a format that this version does not know.
+    /// Fails when it is none, or one of a format that this version does not know.
     pub(super) fn of(ledger: &DeltaTable, place: &Url) -> Result<Self> {
         Self::check_format(ledger, place)?;
         let spec = match delta::setting(ledger, Self::SPEC) {

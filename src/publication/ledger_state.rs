@@ -108,9 +108,7 @@ async fn read(ledger: &DeltaTable, number: u64) -> Result<Read> {
 
 /// Returns the newest release of a ledger, if any, and the state after it. What it forgot, the next release would
 /// break: the files that it names must be those of the table, and the commit before the one that it followed.
-///
-/// # Errors
-/// When the log is not what was written, or the store fails.
+/// Fails when the log is not what was written, or the store fails.
 pub(super) async fn newest(ledger: &DeltaTable) -> Result<(Option<Record>, LedgerState)> {
     let number = delta::version(ledger);
     let (record, state) = match number {
@@ -140,17 +138,13 @@ pub(super) async fn newest(ledger: &DeltaTable) -> Result<(Option<Record>, Ledge
 }
 
 /// Reads the record of a release that was decided.
-///
-/// # Errors
-/// When its commit is not what was written, or the store fails.
+/// Fails when its commit is not what was written, or the store fails.
 pub(super) async fn record(ledger: &DeltaTable, number: u64) -> Result<Record> {
     Ok(read(ledger, number).await?.record)
 }
 
 /// Returns all releases that were decided, oldest first.
-///
-/// # Errors
-/// As for [`record`].
+/// Fails as [`record`] does.
 pub(super) async fn records(ledger: &DeltaTable) -> Result<Vec<Record>> {
     let versions = futures::stream::iter(1..=delta::version(ledger));
     versions.map(|number| record(ledger, number)).buffered(AT_ONCE).try_collect().await

@@ -102,9 +102,7 @@ impl Observer {
     }
 
     /// Returns the fingerprint of the update relation, so far.
-    ///
-    /// # Errors
-    /// When its thread is gone.
+    /// Fails when its thread is gone.
     pub(super) async fn updates(&self) -> Result<Option<String>> {
         let Some(updates) = self.updates.clone() else { return Ok(None) };
         blocking(move || Ok(lock(&updates).finish())).await.map(Some)

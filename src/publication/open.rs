@@ -50,9 +50,7 @@ pub(crate) struct OpenPublication {
 
 impl OpenPublication {
     /// Opens both tables at their newest versions. Changes nothing.
-    ///
-    /// # Errors
-    /// When the specification is not that of the publication, when its tables do not fit together, and when a store fails.
+    /// Fails when the specification is not that of the publication, when its tables do not fit together, and when a store fails.
     pub(crate) async fn open(publication: Publication, runtime: &RuntimeEnv) -> Result<Self> {
         clock::check(clock::now())?;
         let public = Place::open(&publication.public, Access::Public, runtime)?;
@@ -121,8 +119,7 @@ impl OpenPublication {
         }
     }
 
-    /// # Errors
-    /// When the declaration begins the publication, and there are releases already: who leaves it so would begin another one where storage is away.
+    /// Fails when the declaration begins the publication, and there are releases already: who leaves it so would begin another one where storage is away.
     pub(super) fn check_begin(&self) -> Result<()> {
         if !self.publication.begin || self.decided().unwrap_or(0) == 0 {
             return Ok(());
@@ -175,9 +172,7 @@ impl OpenPublication {
     }
 
     /// Returns the types of the ledger's columns, if there is one.
-    ///
-    /// # Errors
-    /// When its schema cannot be read.
+    /// Fails when its schema cannot be read.
     pub(crate) fn ledger_columns(&self) -> Result<Option<SchemaRef>> {
         self.ledger.as_ref().map(delta::columns).transpose()
     }
@@ -201,9 +196,7 @@ impl OpenPublication {
     }
 
     /// Reads all files of the ledger and compares them with what was written.
-    ///
-    /// # Errors
-    /// When one is missing or damaged, or the store fails.
+    /// Fails when one is missing or damaged, or the store fails.
     pub(crate) async fn verify_ledger(&self) -> Result<()> {
         if let Some(entries) = self.entries() {
             entries.verify().await?;
@@ -218,9 +211,7 @@ impl OpenPublication {
     }
 
     /// Returns the rows that are held back.
-    ///
-    /// # Errors
-    /// When their file is missing or damaged, or the store fails.
+    /// Fails when their file is missing or damaged, or the store fails.
     pub(crate) async fn held_back(&self) -> Result<Vec<RecordBatch>> {
         match self.held_contents().await? {
             Some(contents) => decode(contents).await,
@@ -234,9 +225,7 @@ impl OpenPublication {
     }
 
     /// Reads the beliefs of readers about everybody's values.
-    ///
-    /// # Errors
-    /// As for [`held_back`](Self::held_back).
+    /// Fails as [`held_back`](Self::held_back) does.
     pub(crate) async fn beliefs(&self) -> Result<Vec<RecordBatch>> {
         match self.beliefs_contents().await? {
             Some(contents) => decode(contents).await,

@@ -20,9 +20,7 @@ const PROBE: &str = "probe-";
 const DIGITS: usize = 32;
 
 /// Draws 128 random bits in hexadecimal digits, from the operating system.
-///
-/// # Errors
-/// When the operating system has none.
+/// Fails when the operating system has none.
 pub(crate) fn random_name() -> Result<String> {
     let mut bytes = [0; DIGITS / 2];
     let filled = OsRng.try_fill_bytes(&mut bytes);
@@ -31,9 +29,7 @@ pub(crate) fn random_name() -> Result<String> {
 }
 
 /// Returns a random name with the number of a release. Leftovers can be told from files being made by it.
-///
-/// # Errors
-/// When the operating system has no randomness.
+/// Fails when the operating system has no randomness.
 pub(crate) fn numbered(number: u64) -> Result<String> {
     Ok(format!("{number}-{}", random_name()?))
 }
@@ -45,9 +41,7 @@ pub(super) fn number_of(name: &str) -> Option<u64> {
 }
 
 /// Returns the name of an unfinished file. A directory that is listed as a table does not show it.
-///
-/// # Errors
-/// When the operating system has no randomness.
+/// Fails when the operating system has no randomness.
 pub(super) fn unnamed() -> Result<String> {
     Ok(format!(".{}.tmp", random_name()?))
 }
@@ -73,9 +67,7 @@ pub(super) fn claim(number: u64) -> Path {
 }
 
 /// Returns a name for a probe of the public place.
-///
-/// # Errors
-/// When the operating system has no randomness.
+/// Fails when the operating system has no randomness.
 pub(super) fn probe() -> Result<Path> {
     Ok(Path::from_iter([CLAIMS, &format!("{PROBE}{}", random_name()?)]))
 }

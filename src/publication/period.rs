@@ -103,9 +103,7 @@ impl fmt::Display for Period {
 }
 
 /// Returns a day, week, month or quarter, or a whole number from 1.
-///
-/// # Errors
-/// When it is none of these, or a number that is a day, week or month without hyphens, of which a year's last is many before the next one's first.
+/// Fails when it is none of these, or a number that is a day, week or month without hyphens, of which a year's last is many before the next one's first.
 pub(crate) fn parse(text: &str) -> Result<Period> {
     let text = text.trim();
     if let Some(period) = calendar(text) {

@@ -20,9 +20,7 @@ fn newest_period(newest: &Record, otherwise: PeriodUnit) -> Period {
 }
 
 /// Returns the periods of earlier releases and of the next one. `None` unless values change from period to period and somebody says which it is.
-///
-/// # Errors
-/// When nobody says it and a bound needs it, or earlier releases have it; or it counts something else than that of the newest release.
+/// Fails when nobody says it and a bound needs it, or earlier releases have it; or it counts something else than that of the newest release.
 pub(crate) fn of_releases(open: &OpenPublication, publication: &Publication) -> Result<Option<(Vec<u64>, u64)>> {
     if !publication.spec.may_count_periods() {
         return Ok(None);
@@ -88,9 +86,7 @@ pub(super) fn unsaid(publication: &Publication, number: u64) -> Option<String> {
 
 /// Checks that a release may be of this period, after [`of_releases`]. Where values are not held within a period (`m_distinct`
 /// without `exact`), a period has one release: of a second one, whatever changes beside values that stay is a counterfeit's.
-///
-/// # Errors
-/// When the next release is of a period before that of an earlier one, or may be; or of the same one, where a period has one release.
+/// Fails when the next release is of a period before that of an earlier one, or may be; or of the same one, where a period has one release.
 pub(super) fn check_order(open: &OpenPublication, publication: &Publication) -> Result<()> {
     let (Some(newest), Some(period)) = (open.newest(), publication.period) else { return Ok(()) };
     if !publication.spec.may_count_periods() {

@@ -80,9 +80,7 @@ impl Place {
     }
 
     /// Creates a file here, and asks to create it again, which must fail: of two who create one file, one must get through.
-    ///
-    /// # Errors
-    /// When nothing can be written here, or what exists is replaced.
+    /// Fails when nothing can be written here, or what exists is replaced.
     pub(super) async fn probe(&self, name: &StorePath) -> Result<()> {
         let put = || {
             let once = PutOptions { mode: PutMode::Create, ..PutOptions::default() };
@@ -121,9 +119,7 @@ impl Place {
 
     /// Writes and removes files of a release's sizes in its place on local disks. A release that is decided and then
     /// finds no room, or a directory that is another account's, would be in the way of all later ones.
-    ///
-    /// # Errors
-    /// When `bytes` do not fit, or the directory or its log cannot be written to.
+    /// Fails when `bytes` do not fit, or the directory or its log cannot be written to.
     pub(super) async fn check_room(&self, bytes: u64) -> Result<()> {
         let Some(local) = &self.local else { return Ok(()) };
         local.check_room(&[LOG], bytes).await.map_err(|error| {
@@ -134,9 +130,7 @@ impl Place {
 
     /// Refuses a place inside of a table, whose readers read all of its directory: a ledger must not lie there, nor may
     /// a public table lie where only the owner can read.
-    ///
-    /// # Errors
-    /// When a directory above is a Delta table.
+    /// Fails when a directory above is a Delta table.
     pub(super) async fn refuse_inside_a_table(&self) -> Result<()> {
         let mut above = self.prefix.clone();
         while let Some(parent) = parent(&above) {
@@ -205,9 +199,7 @@ fn unknown_store(url: &Url) -> DataFusionError {
 }
 
 /// Returns the URL of a directory, from a path or a URL. Links in local paths are followed, so that one directory has one URL.
-///
-/// # Errors
-/// When it is neither, or leads above a directory that does not exist.
+/// Fails when it is neither, or leads above a directory that does not exist.
 pub(crate) fn locate(text: &str) -> Result<Url> {
     if text.is_empty() {
         return Err(refusal!("publication", "a location is missing; it is a directory such as 'lake/hospital/'"));
@@ -285,9 +277,7 @@ fn local(path: &Path) -> Result<Url> {
 }
 
 /// Returns the default place of the ledger: beside the public table.
-///
-/// # Errors
-/// When the public table is at the root of its store.
+/// Fails when the public table is at the root of its store.
 pub(crate) fn private_beside(public: &Url) -> Result<Url> {
     let path = public.path().trim_end_matches('/');
     if path.is_empty() {
@@ -302,9 +292,7 @@ pub(crate) fn private_beside(public: &Url) -> Result<Url> {
 }
 
 /// Checks that neither table is in the other, where its readers would find it.
-///
-/// # Errors
-/// When one location is inside of the other.
+/// Fails when one location is inside of the other.
 pub(crate) fn check_apart(public: &Url, private: &Url) -> Result<()> {
     let (inner, outer) = (store_path(private)?, store_path(public)?);
     if is_one_store(public, private) && (inner.prefix_matches(&outer) || outer.prefix_matches(&inner)) {

@@ -44,9 +44,7 @@ pub(super) struct Attempt {
 
 impl Attempt {
     /// Returns an attempt at the release of this number, without files.
-    ///
-    /// # Errors
-    /// When the operating system has no randomness.
+    /// Fails when the operating system has no randomness.
     pub(super) fn new(number: u64) -> Result<Self> {
         Ok(Self { name: numbered(number)?, files: Vec::new(), entries: Vec::new() })
     }
@@ -81,9 +79,7 @@ impl Remembered {
 }
 
 /// Stages a file of an attempt.
-///
-/// # Errors
-/// When the private store fails.
+/// Fails when the private store fails.
 pub(super) async fn stage(open: &OpenPublication, attempt: &mut Attempt, made: MadeFile) -> Result<()> {
     put_staged(open, &attempt.name, &made.file, made.contents).await?;
     attempt.files.push(made.file);
@@ -91,9 +87,7 @@ pub(super) async fn stage(open: &OpenPublication, attempt: &mut Attempt, made: M
 }
 
 /// Stages a file of entries.
-///
-/// # Errors
-/// When the private store fails.
+/// Fails when the private store fails.
 pub(super) async fn stage_entries(open: &OpenPublication, attempt: &mut Attempt, made: MadeFile) -> Result<()> {
     put_staged(open, &attempt.name, &made.file, made.contents).await?;
     attempt.entries.push(made.file);
@@ -121,9 +115,7 @@ pub(super) async fn discard(open: &OpenPublication, undone: &Attempt) {
 }
 
 /// Decides a release: commits it and what is to be remembered to the ledger.
-///
-/// # Errors
-/// A conflict if another attempt has decided in the meantime. Others when the public place is not fit for it, or the private store fails.
+/// Fails with a conflict if another attempt has decided in the meantime. Others when the public place is not fit for it, or the private store fails.
 /// Then nothing was decided, unless the store failed after it had done its work; the next attempt will find out.
 pub(super) async fn decide(open: &mut OpenPublication, record: Record, remembered: &Remembered) -> Result<()> {
     let (files, entries) = (record.files.clone(), remembered.staged.clone());

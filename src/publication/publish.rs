@@ -36,9 +36,7 @@ pub(super) struct Announced {
 }
 
 /// Makes the newest decided release public, if it is not, and clears up then. Returns it if there was something to do.
-///
-/// # Errors
-/// When a store fails, when what was staged is damaged, and when somebody else publishes at the same place with another
+/// Fails when a store fails, when what was staged is damaged, and when somebody else publishes at the same place with another
 /// ledger. The release stays decided, and the next call goes on.
 pub(super) async fn publish(open: &mut OpenPublication) -> Result<Option<Announced>> {
     let Some(record) = open.newest().cloned().filter(|record| record.number == open.published() + 1) else {
@@ -139,8 +137,7 @@ async fn put_claim(open: &OpenPublication, record: &Record) -> Result<()> {
     }
 }
 
-/// # Errors
-/// When the public table was begun by another publication.
+/// Fails when the public table was begun by another publication.
 fn check_ours(open: &OpenPublication) -> Result<&DeltaTable> {
     let Some(table) = &open.published else { return Err(breach("there is no public table")) };
     if delta::setting(table, LedgerMetadata::PUBLICATION) == Some(&open.metadata.publication) {

@@ -109,9 +109,7 @@ impl ReleaseRow {
 
 impl Reader {
     /// Opens the public table at its newest version; `None` if nothing was published yet.
-    ///
-    /// # Errors
-    /// When the store fails.
+    /// Fails when the store fails.
     pub(crate) async fn open(public: &Url, runtime: &RuntimeEnv) -> Result<Option<Self>> {
         let place = Place::open(public, Access::Public, runtime)?;
         let table = delta::newest(place.log_store()).await.map_err(|error| place.unreadable(error))?;
@@ -137,9 +135,7 @@ impl Reader {
     }
 
     /// Returns a release by its number, or the newest.
-    ///
-    /// # Errors
-    /// When there is no release of this number, or the store fails.
+    /// Fails when there is no release of this number, or the store fails.
     pub(crate) async fn release(&self, number: Option<u64>) -> Result<DeltaTable> {
         let newest = self.newest();
         let number = number.unwrap_or(newest);
@@ -158,18 +154,14 @@ impl Reader {
     }
 
     /// Returns all releases, oldest first; with a ledger, what only the publisher knows.
-    ///
-    /// # Errors
-    /// When a version is not a release, or the public store fails. A ledger that cannot be read is left out.
+    /// Fails when a version is not a release, or the public store fails. A ledger that cannot be read is left out.
     pub(crate) async fn releases(&self, private: Option<&Url>, runtime: &RuntimeEnv) -> Result<Vec<ReleaseRow>> {
         let versions = (1..).zip(self.versions(private, runtime).await?);
         versions.map(|(number, row)| row.ok_or_else(|| not_a_release(number))).collect()
     }
 
     /// Returns the same of all versions; `None` where one is not a release.
-    ///
-    /// # Errors
-    /// When the public store fails. A ledger that cannot be read is left out.
+    /// Fails when the public store fails. A ledger that cannot be read is left out.
     pub(super) async fn versions(
         &self,
         private: Option<&Url>,
@@ -242,25 +234,19 @@ fn not_a_release(version: u64) -> DataFusionError {
 }
 
 /// Returns the newest version of a Delta table of whomsoever; `None` if there is none.
-///
-/// # Errors
-/// When the store fails, or the table needs what we cannot read.
+/// Fails when the store fails, or the table needs what we cannot read.
 pub(crate) async fn newest_version(location: &Url, runtime: &RuntimeEnv) -> Result<Option<DeltaTable>> {
     delta::newest(Place::open(location, Access::Public, runtime)?.log_store()).await
 }
 
 /// Returns a version of a table for the engine; the session learns where it is.
-///
-/// # Errors
-/// When the version cannot be read.
+/// Fails when the version cannot be read.
 pub(crate) async fn provider(table: &DeltaTable) -> Result<Arc<dyn TableProvider>> {
     table.table_provider().await
 }
 
 /// Tells a session where a table is, without which it cannot scan it.
-///
-/// # Errors
-/// When the session does not take it.
+/// Fails when the session does not take it.
 pub(crate) fn introduce(table: &DeltaTable, session: &dyn Session) -> Result<()> {
     table.update_datafusion_session(session).map_err(delta::failed)
 }

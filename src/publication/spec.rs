@@ -48,9 +48,7 @@ pub struct Repositioned {
 impl PublicationSpec {
     /// Returns the parameters of the method as a JSON object; of a repositioned stream also how many snapshots are held back, for a reader
     /// must know how late rows can be.
-    ///
-    /// # Errors
-    /// When the parameters cannot be serialized, which is a bug.
+    /// Fails when the parameters cannot be serialized, which is a bug.
     pub(crate) fn parameters(&self) -> Result<serde_json::Map<String, serde_json::Value>> {
         let mut parameters = self.method.parameters()?;
         if let Some(Repositioned { params, .. }) = &self.repositioned {
@@ -63,9 +61,7 @@ impl PublicationSpec {
     }
 
     /// Returns the same as a text.
-    ///
-    /// # Errors
-    /// When the parameters cannot be serialized, which is a bug.
+    /// Fails when the parameters cannot be serialized, which is a bug.
     pub(crate) fn parameters_text(&self) -> Result<String> {
         Ok(serde_json::Value::Object(self.parameters()?).to_string())
     }

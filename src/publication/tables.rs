@@ -36,9 +36,7 @@ pub(super) struct Tables {
 
 impl Tables {
     /// Reads all of it as it was at one time: others may be publishing.
-    ///
-    /// # Errors
-    /// When a store fails, or a log is not as it was written.
+    /// Fails when a store fails, or a log is not as it was written.
     pub(super) async fn at_one_time(public: &Place, private: &Place) -> Result<Self> {
         let damaged = |what: &str, place: &Place, error: DataFusionError| {
             let cure = match (is_denied(&error), is_unknown(&error)) {
@@ -104,8 +102,7 @@ pub(super) struct PublicFiles {
 }
 
 impl PublicFiles {
-    /// # Errors
-    /// When the store fails.
+    /// Fails when the store fails.
     pub(super) async fn list(public: &Place) -> Result<Self> {
         let listed = public.store().list_with_delimiter(None).await.map_err(|error| public.unreadable(error))?;
         // What is hidden has not got its name yet: somebody is writing it, or was killed.
@@ -138,9 +135,7 @@ impl PublicFiles {
 
     /// Returns true if there is a Parquet file that is of no release: of one that was decided by a newer ledger, say. Before the first
     /// release, whether there is any file.
-    ///
-    /// # Errors
-    /// When older releases have to be asked for, and cannot be read.
+    /// Fails when older releases have to be asked for, and cannot be read.
     pub(super) async fn has_unknown(
         &self,
         public: &Place,

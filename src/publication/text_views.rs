@@ -28,8 +28,7 @@ pub(super) struct Views {
 }
 
 impl Views {
-    /// # Errors
-    /// When it is no Parquet file.
+    /// Fails when it is no Parquet file.
     pub(super) fn of(contents: Bytes) -> Result<Self> {
         let metadata = ArrowReaderMetadata::load(&contents, ArrowReaderOptions::new()).map_err(parquet)?;
         let plain = SchemaRef::clone(metadata.schema());
@@ -49,9 +48,7 @@ impl Views {
     }
 
     /// Returns the rows, some at a time.
-    ///
-    /// # Errors
-    /// When Parquet fails.
+    /// Fails when Parquet fails.
     pub(super) fn read(self) -> Result<ParquetRecordBatchReader> {
         let rows = self.file.metadata().file_metadata().num_rows() as usize;
         let of_row = self.bytes() / rows.max(1);

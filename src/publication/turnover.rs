@@ -65,8 +65,7 @@ impl Turnover {
         if least == most { least } else { format!("between {least} and {most}") }
     }
 
-    /// # Errors
-    /// When more people are missing than the publication allows; where it says nothing, when all of many are.
+    /// Fails when more people are missing than the publication allows; where it says nothing, when all of many are.
     pub(super) fn check(self, publication: &Publication) -> Result<()> {
         let column = publication.spec.roles.id.as_deref().unwrap_or("id");
         let (missing, before) = (self.missing(), thousands(self.before as usize));

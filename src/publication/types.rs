@@ -28,9 +28,7 @@ pub(crate) fn stored_type(data_type: &DataType) -> Option<DataType> {
 }
 
 /// Returns the names of column types in Delta Lake, which no engine changes.
-///
-/// # Errors
-/// When Delta Lake cannot keep one of them.
+/// Fails when Delta Lake cannot keep one of them.
 pub(crate) fn type_names(layout: &Layout) -> Result<Vec<String>> {
     let name = |field: &FieldRef| -> Result<String> {
         let schema = Schema::new(vec![FieldRef::clone(field)]);
@@ -46,8 +44,7 @@ pub(crate) fn type_names(layout: &Layout) -> Result<Vec<String>> {
     names.collect()
 }
 
-/// # Errors
-/// When Delta Lake cannot keep a table with these columns.
+/// Fails when Delta Lake cannot keep a table with these columns.
 pub(crate) fn check_schema(schema: &Schema) -> Result<()> {
     let mut names = HashSet::new();
     for field in schema.fields() {

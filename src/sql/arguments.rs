@@ -28,9 +28,7 @@ pub(super) trait Scope {
     type Raw;
 
     /// Returns the relation that an argument names or contains.
-    ///
-    /// # Errors
-    /// When there is no such table, or the query is wrong.
+    /// Fails when there is no such table, or the query is wrong.
     fn relation(&mut self, raw: &Self::Raw) -> Result<LogicalPlan>;
 
     /// Returns the items of an argument in parentheses or brackets, `None` if it has none.
@@ -42,18 +40,14 @@ pub(super) trait Scope {
     fn columns(&self, raw: &Self::Raw) -> Option<Vec<String>>;
 
     /// Returns the constant that an argument amounts to.
-    ///
-    /// # Errors
-    /// When it is not constant.
+    /// Fails when it is not constant.
     fn constant(&mut self, raw: &Self::Raw) -> Result<ScalarValue>;
 
     /// Returns the session's settings.
     fn options(&self) -> AnonymizeOptions;
 
     /// Returns the session that the call is planned in.
-    ///
-    /// # Errors
-    /// When the engine's session is of another kind than DataFusion's own.
+    /// Fails when the engine's session is of another kind than DataFusion's own.
     fn session(&self) -> Result<SessionState>;
 
     /// Returns the style in which arguments are written.
@@ -96,9 +90,7 @@ pub(super) struct Arguments {
 
 impl Arguments {
     /// Binds positional arguments in the order of the parameters, then named ones.
-    ///
-    /// # Errors
-    /// Too many, unknown, repeated or missing arguments; arguments of the wrong kind.
+    /// Fails with too many, unknown, repeated or missing arguments; arguments of the wrong kind.
     pub(super) fn bind<S: Scope>(
         signature: &FunctionSignature<'_>,
         arguments: Vec<(Option<String>, S::Raw)>,
@@ -191,9 +183,7 @@ impl Arguments {
     }
 
     /// Returns the session of the call, for a [`Kind::Release`] and for hierarchies.
-    ///
-    /// # Errors
-    /// When there is no such parameter, which is a bug; for hierarchies, when the engine's session is of another kind.
+    /// Fails when there is no such parameter, which is a bug; for hierarchies, when the engine's session is of another kind.
     pub(super) fn session(&self) -> Result<&SessionState> {
         self.session.as_deref().ok_or_else(|| internal_datafusion_err!("{}: planned without a session", self.function))
     }
@@ -209,9 +199,7 @@ impl Arguments {
     }
 
     /// Returns a required relation.
-    ///
-    /// # Errors
-    /// When the parameter is not declared as such, which is a bug.
+    /// Fails when the parameter is not declared as such, which is a bug.
     pub(super) fn relation(&mut self, name: &str) -> Result<LogicalPlan> {
         self.relation_if_given(name)
             .ok_or_else(|| refusal!(self.function(), argument name, "argument {name} is missing"))
@@ -223,9 +211,7 @@ impl Arguments {
     }
 
     /// Returns the method with the parameters that these arguments give it.
-    ///
-    /// # Errors
-    /// When arguments are out of range, or contradict each other.
+    /// Fails when arguments are out of range, or contradict each other.
     pub(super) fn method(&self, method: &Registered) -> Result<AnyMethod> {
         let given = |name: &str| {
             Some(match self.values.get(name)? {
@@ -253,9 +239,7 @@ impl Arguments {
     }
 
     /// Reads the hierarchies, if they are given: attribute, leaf and levels. Errors are of the `function`.
-    ///
-    /// # Errors
-    /// When they lack a column.
+    /// Fails when they lack a column.
     pub(super) fn hierarchies(&mut self, function: &'static str) -> Result<Option<LogicalPlan>> {
         let plan = self.relation_if_given(Parameter::HIERARCHIES.name);
         plan.map(|plan| Input { function, argument: Parameter::HIERARCHIES.name, plan }.hierarchies()).transpose()
@@ -271,9 +255,7 @@ impl Arguments {
     }
 
     /// Returns a whole number, if it was given.
-    ///
-    /// # Errors
-    /// When it is out of range.
+    /// Fails when it is out of range.
     pub(super) fn integer(&self, parameter: &Parameter) -> Result<Option<usize>> {
         let Some(Value::Integer(number)) = self.values.get(parameter.name) else { return Ok(None) };
         match parameter.out_of_range(self.style, *number) {
@@ -283,9 +265,7 @@ impl Arguments {
     }
 
     /// Returns a whole number, or what holds if it was not given.
-    ///
-    /// # Errors
-    /// When it is out of range, or missing.
+    /// Fails when it is out of range, or missing.
     pub(super) fn integer_or_default(&self, parameter: &Parameter) -> Result<usize> {
         match (self.integer(parameter)?, parameter.default) {
             (Some(number), _) => Ok(number),

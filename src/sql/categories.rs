@@ -31,9 +31,7 @@ const PANDAS: &str = "pandas";
 
 /// Gives columns of a relation the order of their categories, where its files say so. Reads the footers of files, and of such columns the
 /// dictionaries.
-///
-/// # Errors
-/// When the projection cannot be made, which is a bug.
+/// Fails when the projection cannot be made, which is a bug.
 pub(super) fn with_orders(plan: LogicalPlan, session: impl FnOnce() -> Result<SessionState>) -> Result<LogicalPlan> {
     let may_be = |field: &Field| is_categorical(field) && !field.metadata().contains_key(ORDER_KEY);
     if !plan.schema().fields().iter().any(|field| may_be(field)) {

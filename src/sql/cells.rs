@@ -40,9 +40,7 @@ pub(super) struct ChosenCells {
 
 impl WantedCells {
     /// Reads the number of a call; for a function that knows no cells, 1.
-    ///
-    /// # Errors
-    /// When the number is out of range.
+    /// Fails when the number is out of range.
     pub(super) fn of(arguments: &Arguments) -> Result<Self> {
         let name = Parameter::CELLS.name;
         if arguments.word(name).is_some() {
@@ -52,9 +50,7 @@ impl WantedCells {
     }
 
     /// Converts the number into a term of a publication: 0 lets the first release decide.
-    ///
-    /// # Errors
-    /// When its releases cannot be made in so many.
+    /// Fails when its releases cannot be made in so many.
     pub(super) fn of_publication(self, method: &AnyMethod, layout: &Layout, stream: bool) -> Result<u32> {
         match self {
             Self::Number(1) => Ok(1),

@@ -12,9 +12,7 @@ use crate::methods::{Numbers, StateKind};
 use crate::microdata::Roles;
 
 /// Returns the entries of all earlier releases, which are numbered in their order. Columns of the microdata get types that hold those of all of them.
-///
-/// # Errors
-/// When one has not the columns that it needs, or some say numbers and others do not.
+/// Fails when one has not the columns that it needs, or some say numbers and others do not.
 pub(super) fn ledgers(
     earlier: Vec<Input>,
     columns: &mut [InputColumn],
@@ -39,9 +37,7 @@ pub(super) fn ledgers(
 }
 
 /// Checks that releases have greater numbers than those they were made with, where these count. `followed` tells which they are of.
-///
-/// # Errors
-/// When one has not.
+/// Fails when one has not.
 pub(super) fn check_order(
     earlier: &[Input],
     kind: StateKind,

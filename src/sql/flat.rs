@@ -71,9 +71,7 @@ impl AnalyzerRule for FlattenCsv {
 }
 
 /// Converts the rows of a query into rows of a text file: ranges become columns. Errors are of the `format`, such as `csv`.
-///
-/// # Errors
-/// When a column is a list or another struct, and when two columns would have one name.
+/// Fails when a column is a list or another struct, and when two columns would have one name.
 pub(crate) fn flat_rows(format: &str, plan: LogicalPlan) -> Result<LogicalPlan> {
     Ok(as_text((format, PRINTED), plan)?.data)
 }

@@ -36,9 +36,7 @@ pub(super) struct Footer {
 }
 
 /// Reads the footers of a table's Parquet files.
-///
-/// # Errors
-/// When they cannot be read.
+/// Fails when they cannot be read.
 pub(super) fn footers_of(table: &dyn TableProvider, session: &SessionState) -> Result<Vec<Footer>> {
     block_on_io(|| async {
         let plan = table.scan(session, None, &[], None).await?;

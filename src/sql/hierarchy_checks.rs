@@ -14,9 +14,7 @@ use crate::exec::read_hierarchies;
 use crate::microdata::{Hierarchies, Trees, trees_of};
 
 /// Returns the hierarchies of these attributes.
-///
-/// # Errors
-/// When they are malformed, or cannot be read.
+/// Fails when they are malformed, or cannot be read.
 pub(super) fn read(
     function: &'static str,
     relation: &LogicalPlan,
@@ -59,8 +57,7 @@ impl MadeWith {
         (!releases.is_empty()).then_some(Self { function, relation, attributes, releases })
     }
 
-    /// # Errors
-    /// When the hierarchies are others, are malformed, or cannot be read.
+    /// Fails when the hierarchies are others, are malformed, or cannot be read.
     pub(super) async fn check(&self, session: &dyn Session) -> Result<()> {
         let session = session_state(session)?;
         let hierarchies = read_hierarchies(self.function, &self.relation, &self.attributes, session).await?;

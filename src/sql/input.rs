@@ -288,9 +288,7 @@ impl Input {
 
     /// Returns columns of a value, its successor, and the probability if there is one. Values get the type of the
     /// sensitive column, or both one that holds them all.
-    ///
-    /// # Errors
-    /// When there are no such columns, or no probabilities and these are needed.
+    /// Fails when there are no such columns, or no probabilities and these are needed.
     pub(super) fn updates(self, sensitive: &mut InputColumn, weighted: bool) -> Result<LogicalPlan> {
         let function = self.function;
         let [mut from, mut to] = self.update_ends()?;
@@ -330,9 +328,7 @@ impl Input {
 impl Input {
     /// Returns all possible values of the sensitive column as updates to themselves. It is what an update relation
     /// says, and says no more. Values get the type of the sensitive column, or both one that holds them all.
-    ///
-    /// # Errors
-    /// When it is not clear which column has them, or they are of another type.
+    /// Fails when it is not clear which column has them, or they are of another type.
     pub(super) fn domain(self, sensitive: &mut InputColumn) -> Result<LogicalPlan> {
         let function = self.function;
         let names = self.names();
@@ -364,9 +360,7 @@ impl Input {
     }
 
     /// Reads attribute and value as texts, and share as a number.
-    ///
-    /// # Errors
-    /// When it has no such columns.
+    /// Fails when it has no such columns.
     pub(super) fn prior(self) -> Result<LogicalPlan> {
         const COLUMNS: [(&str, DataType); 3] =
             [("attribute", DataType::Utf8View), ("value", DataType::Utf8View), ("share", DataType::Float64)];
@@ -483,9 +477,7 @@ pub(super) fn common_type(
 }
 
 /// Adds a column to a relation.
-///
-/// # Errors
-/// When the expression is not one over its columns.
+/// Fails when the expression is not one over its columns.
 pub(super) fn with_column(plan: LogicalPlan, column: Expr) -> Result<LogicalPlan> {
     let columns = plan.schema().iter().map(|field| Expr::Column(Column::from(field)));
     let columns: Vec<Expr> = columns.chain([column]).collect();

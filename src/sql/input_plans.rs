@@ -13,9 +13,7 @@ use crate::error::planning_without_values;
 use crate::exec::{Origin, hide, plan_input};
 
 /// Plans what `function` reads as `argument`, such as "the input".
-///
-/// # Errors
-/// Those of planning, without values of the data.
+/// Fails with the errors of planning, without values of the data.
 pub(super) async fn planned(
     session: &dyn Session,
     plan: &LogicalPlan,

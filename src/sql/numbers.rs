@@ -41,9 +41,7 @@ impl Number {
     }
 
     /// Returns the number of a call, if it has one.
-    ///
-    /// # Errors
-    /// When it is out of range.
+    /// Fails when it is out of range.
     pub(super) fn given(&self, arguments: &Arguments) -> Result<Option<f64>> {
         let Parameter { name, example, .. } = self.parameter;
         let Some(given) = arguments.number(name) else { return Ok(None) };
@@ -61,9 +59,7 @@ impl Number {
     }
 
     /// Returns the number of a call, or else the default.
-    ///
-    /// # Errors
-    /// When it is out of range, or missing.
+    /// Fails when it is out of range, or missing.
     pub(super) fn of(&self, arguments: &Arguments) -> Result<f64> {
         self.given(arguments)?.or(self.otherwise).ok_or_else(|| arguments.missing(&self.parameter))
     }

@@ -30,9 +30,7 @@ pub(super) struct Wanted<'a> {
 
 impl Wanted<'_> {
     /// Returns the columns of `schema` that the scan reads.
-    ///
-    /// # Errors
-    /// When there is no such column.
+    /// Fails when there is no such column.
     pub(super) fn of(&self, schema: &SchemaRef) -> Result<SchemaRef> {
         match self.projection {
             Some(columns) => Ok(Arc::new(schema.project(columns)?)),
@@ -55,17 +53,13 @@ pub(super) trait Relation: Send + Sync + 'static {
     fn schema(&self) -> SchemaRef;
 
     /// Says which conditions of a query the relation can use; none, where rows are made of whole inputs.
-    ///
-    /// # Errors
-    /// Those of planning.
+    /// Fails with the errors of planning.
     fn takes(&self, filters: &[&Expr]) -> Result<Vec<TableProviderFilterPushDown>> {
         Ok(vec![TableProviderFilterPushDown::Unsupported; filters.len()])
     }
 
     /// Plans the inputs, and the operator over them with the wanted columns.
-    ///
-    /// # Errors
-    /// Those of planning.
+    /// Fails with the errors of planning.
     fn plan<'a>(&'a self, session: &'a dyn Session, wanted: Wanted<'a>) -> PlanFuture<'a>;
 }
 

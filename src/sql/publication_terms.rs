@@ -48,9 +48,7 @@ pub(super) enum Presence {
 
 impl Input {
     /// Returns what is known of people, release by release: as it says itself, or else as the ledger knows who was in which.
-    ///
-    /// # Errors
-    /// When identifiers have another type.
+    /// Fails when identifiers have another type.
     pub(super) fn in_releases(self, presence: &Presence, id: &str, sensitive: &str) -> Result<Self> {
         let (there, valued) = match presence {
             Presence::Everybody => return Ok(self),

@@ -27,9 +27,7 @@ impl QueryStart {
     }
 
     /// Returns the seed that a secret gives to a query, if it is known; else one that nothing else has.
-    ///
-    /// # Errors
-    /// When there is no entropy.
+    /// Fails when there is no entropy.
     pub(super) fn seed_of(query: Option<Self>, secret: &Seed) -> Result<Seed> {
         query.map_or_else(Seed::from_entropy, |start| Ok(start.seed(secret)))
     }

@@ -92,8 +92,7 @@ fn casts_parts(cast: &Expr, schema: &DFSchema) -> bool {
     matches!(cast.get_type(schema), Ok(DataType::Struct(_)))
 }
 
-/// # Errors
-/// When an operand is a column of ranges; where ranges can be told equal, unless all are.
+/// Fails when an operand is a column of ranges; where ranges can be told equal, unless all are.
 fn refuse<'a>(
     operator: &str,
     operands: impl IntoIterator<Item = &'a Expr>,

@@ -31,9 +31,7 @@ pub(super) struct Described {
 }
 
 /// Describes the columns of a query over a release.
-///
-/// # Errors
-/// When the query does more than select columns and filter rows, and when files are of different releases.
+/// Fails when the query does more than select columns and filter rows, and when files are of different releases.
 pub(super) fn describe(function: &str, plan: &LogicalPlan, session: &SessionState) -> Result<Described> {
     match plan {
         LogicalPlan::TableScan(scan) => of_table(function, scan, session),

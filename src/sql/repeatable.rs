@@ -12,9 +12,7 @@ use crate::error::refusal;
 use crate::microdata::Role;
 
 /// Refuses functions that return something else every time. `subject` names the relation in errors, such as "argument input".
-///
-/// # Errors
-/// When there is one.
+/// Fails when there is one.
 pub(super) fn check_volatile(function: &str, subject: &str, plan: &LogicalPlan) -> Result<()> {
     let mut volatile = false;
     plan.apply_with_subqueries(|node| {
@@ -34,9 +32,7 @@ pub(super) fn check_volatile(function: &str, subject: &str, plan: &LogicalPlan) 
 }
 
 /// Refuses choices of rows that an order does not settle. `unique` are columns that no two rows share a value of.
-///
-/// # Errors
-/// A LIMIT or a DISTINCT ON that can choose.
+/// Fails with a LIMIT or a DISTINCT ON that can choose.
 pub(super) fn check_choices(function: &str, subject: &str, plan: &LogicalPlan, unique: &[String]) -> Result<()> {
     let unique = &renamed(plan, unique)?;
     plan.apply(|node| {

@@ -58,9 +58,7 @@ impl Relation for SessionTable {
 }
 
 /// Returns the session by way of the planner's context.
-///
-/// # Errors
-/// When the session is not one of DataFusion's own kind.
+/// Fails when the session is not one of DataFusion's own kind.
 pub(super) fn session(context: &dyn ContextProvider) -> Result<SessionState> {
     let table = source_as_provider(&context.get_table_function_source(SessionFunction::NAME, Vec::new())?)?;
     match OpaqueTable::<SessionTable>::relation(table.as_ref()) {

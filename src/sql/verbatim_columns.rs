@@ -37,9 +37,7 @@ pub(super) fn is_as_written(field: &Field) -> bool {
 
 /// Reads the files of an argument as text where their types were guessed. Other arguments, and queries that compute with a guessed type, stay
 /// as they are.
-///
-/// # Errors
-/// When the table cannot be made.
+/// Fails when the table cannot be made.
 pub(super) fn as_written(
     argument: &str,
     plan: LogicalPlan,

@@ -11,9 +11,7 @@ use crate::command_line::CommandLine;
 const NAME: &str = "anonymize";
 
 /// Prints a script that completes our arguments in this shell.
-///
-/// # Errors
-/// When nobody reads on.
+/// Fails when nobody reads on.
 pub(crate) fn completions(shell: Shell) -> Result<()> {
     // Not straight to the output: the generator panics if that fails.
     let mut script = Vec::new();
@@ -22,9 +20,7 @@ pub(crate) fn completions(shell: Shell) -> Result<()> {
 }
 
 /// Prints the manual page, in roff.
-///
-/// # Errors
-/// When nobody reads on.
+/// Fails when nobody reads on.
 pub(crate) fn page() -> Result<()> {
     let mut page = Vec::new();
     clap_mangen::Man::new(CommandLine::command()).render(&mut page).map_err(DataFusionError::IoError)?;

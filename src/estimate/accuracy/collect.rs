@@ -68,9 +68,7 @@ pub(crate) struct ReleaseBatch<'a> {
 
 impl Collector {
     /// Returns a collector for these attributes, the sensitive one (if there is one) last. `sums` says that sums of it are asked for.
-    ///
-    /// # Errors
-    /// When a type cannot be grouped by.
+    /// Fails when a type cannot be grouped by.
     pub(crate) fn try_new(
         columns: Vec<OriginalColumn>,
         sensitive: bool,
@@ -103,9 +101,7 @@ impl Collector {
     }
 
     /// Appends rows of the original table, one column per attribute.
-    ///
-    /// # Errors
-    /// When grouping fails.
+    /// Fails when grouping fails.
     pub(crate) fn append_original(&mut self, columns: &[ArrayRef]) -> Result<()> {
         for (collected, values) in self.columns.iter_mut().zip(columns) {
             let Collected { encoder, original, codes, .. } = collected;
@@ -116,9 +112,7 @@ impl Collector {
     }
 
     /// Appends rows of the release.
-    ///
-    /// # Errors
-    /// When grouping fails.
+    /// Fails when grouping fails.
     pub(crate) fn append_released(&mut self, batch: &ReleaseBatch<'_>, rows: usize) -> Result<()> {
         // Rows that are the first of their group, which tell all about it.
         let mut first: Vec<usize> = (0..rows).collect();
@@ -191,9 +185,7 @@ impl Collector {
     }
 
     /// Sorts domains and makes what queries are answered with.
-    ///
-    /// # Errors
-    /// When the order of a column lacks values, a hierarchy is malformed, or `prior` has what is no value of its attribute.
+    /// Fails when the order of a column lacks values, a hierarchy is malformed, or `prior` has what is no value of its attribute.
     pub(crate) fn finish(self, hierarchies: Option<&Hierarchies>, prior: Option<&Prior>) -> Result<Comparison> {
         let Self { columns, sensitive, sums, groups, real, sizes, counted, distribution, people, rows } = self;
         let uncertain = counted || columns.iter().any(|collected| collected.column.form != Form::Exact);

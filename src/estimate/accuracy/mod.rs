@@ -88,9 +88,7 @@ pub(crate) struct Comparison {
 
 impl Comparison {
     /// Answers the queries of a workload, in order; the same for a seed on any number of threads.
-    ///
-    /// # Errors
-    /// When queries select nobody however often they are drawn, and when the work is cancelled.
+    /// Fails when queries select nobody however often they are drawn, and when the work is cancelled.
     pub(crate) fn answers(&self, workload: &Workload, seed: [u8; 32], monitor: &Monitor) -> Result<Vec<Answer>> {
         if self.people.is_empty() {
             return Err(Error::refused("the original table has no rows"));

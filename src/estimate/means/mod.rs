@@ -97,9 +97,7 @@ impl Means {
     }
 
     /// Returns the function without a value.
-    ///
-    /// # Errors
-    /// When it fails.
+    /// Fails when it fails.
     pub(super) fn of_null(&self) -> Result<f64> {
         Ok(self.evaluate(&new_null_array(&self.data_type, 1))?[0])
     }

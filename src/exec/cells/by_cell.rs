@@ -31,9 +31,7 @@ impl InCells {
     }
 
     /// Returns the cell of the next row, if there is one.
-    ///
-    /// # Errors
-    /// Those of the input; when cells are not in order, which is a bug and would be a breach.
+    /// Fails with the errors of the input; when cells are not in order, which is a bug and would be a breach.
     pub(super) async fn cell(&mut self) -> Result<Option<u32>> {
         while self.next.is_none() {
             let Some(batch) = self.rows.next().await else { return Ok(None) };
@@ -64,9 +62,7 @@ impl InCells {
     }
 
     /// Returns some rows of a cell, `None` if there are no more. Those of earlier cells are passed over.
-    ///
-    /// # Errors
-    /// As for [`cell`](Self::cell).
+    /// Fails as [`cell`](Self::cell) does.
     pub(super) async fn rows_of(&mut self, cell: u32) -> Result<Option<RecordBatch>> {
         while let Some(of) = self.cell().await? {
             if of > cell {
@@ -101,9 +97,7 @@ pub(in crate::exec) struct ByCell {
 
 impl ByCell {
     /// Reads what all cells need.
-    ///
-    /// # Errors
-    /// Those of the inputs, and when there is not enough memory beside a cell's.
+    /// Fails with the errors of the inputs, and when there is not enough memory beside a cell's.
     pub(in crate::exec) async fn try_new(
         inputs: Streams,
         cells: u32,
@@ -143,17 +137,13 @@ impl ByCell {
     }
 
     /// Returns true if there are no rows.
-    ///
-    /// # Errors
-    /// Those of the input.
+    /// Fails with the errors of the input.
     pub(in crate::exec) async fn is_empty(&mut self) -> Result<bool> {
         Ok(!self.begun && self.microdata.cell().await?.is_none())
     }
 
     /// Reads all rows and leaves them.
-    ///
-    /// # Errors
-    /// Those of the input.
+    /// Fails with the errors of the input.
     pub(in crate::exec) async fn pass_over(&mut self) -> Result<()> {
         while let Some(cell) = self.microdata.cell().await? {
             self.microdata.rows_of(cell).await?;
@@ -163,9 +153,7 @@ impl ByCell {
 
     /// Encodes the next cell that has rows; of a table without rows, one cell. What earlier releases say of cells without rows is passed
     /// over, as what they say of people who are not there is by methods.
-    ///
-    /// # Errors
-    /// Those of the inputs, and when there is not enough memory.
+    /// Fails with the errors of the inputs, and when there is not enough memory.
     pub(in crate::exec) async fn next(&mut self, work: &Work) -> Result<Option<(u32, SnapshotBuilder)>> {
         let cell = match self.microdata.cell().await? {
             Some(cell) => cell,
@@ -203,9 +191,7 @@ impl ByCell {
 
 /// Checks identifiers as far as they were counted. It returns how many of the people were in an earlier release.
 /// People who are in several cells are not met in any of them.
-///
-/// # Errors
-/// When identifiers are NULL or repeated, and those of the input.
+/// Fails when identifiers are NULL or repeated, and those of the input.
 pub(in crate::exec) async fn people_again(
     counts: Option<SendableRecordBatchStream>,
     layout: &Layout,

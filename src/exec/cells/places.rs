@@ -83,9 +83,7 @@ impl Places {
 }
 
 /// Returns the inputs with the cell of each microdata row behind the columns, by place.
-///
-/// # Errors
-/// When the survey is of another table.
+/// Fails when the survey is of another table.
 pub(super) fn with_place(mut inputs: Inputs, job: &AnonymizeJob, layout: &Layout, cells: u32) -> Result<Inputs> {
     let Some(surveys) = inputs.survey.take() else { return internal_err!("places that nobody looks for") };
     let schema = inputs.microdata.schema();
@@ -118,9 +116,7 @@ pub(super) fn with_place(mut inputs: Inputs, job: &AnonymizeJob, layout: &Layout
 }
 
 /// Returns the values of quasi-identifiers that were found.
-///
-/// # Errors
-/// When nothing was.
+/// Fails when nothing was.
 pub(super) fn values_of(places: &[RecordBatch], quasi: usize) -> Result<Vec<ArrayRef>> {
     let row = places.iter().find(|batch| batch.num_rows() > 0);
     let lists = row.map(|row| row.columns()[1..].iter().map(|list| Some(list.as_list_opt::<i32>()?.value(0))));

@@ -24,9 +24,7 @@ impl Refusals {
 
     /// Makes the release of a cell, or of a whole table, by `write`. Once one was refused, the others are made to see whether they are, and not written.
     /// Returns what `write` does; `None` if a cell was refused.
-    ///
-    /// # Errors
-    /// Those that are no refusals of the data, which are counted.
+    /// Fails with those errors that are no refusals of the data, which are counted.
     pub(in crate::exec) async fn make<T: Send + 'static>(
         &mut self,
         work: &Arc<Work>,
@@ -59,9 +57,7 @@ impl Refusals {
     }
 
     /// Checks that no cell was refused, once all were looked at. A release that is made as a whole has one, whose refusal is said as it is.
-    ///
-    /// # Errors
-    /// When some were refused; nothing may be published then.
+    /// Fails when some were refused; nothing may be published then.
     pub(in crate::exec) fn check(self, function: &str, asked: Asked) -> Result<()> {
         let Some((first, rows)) = self.first else { return Ok(()) };
         if self.of == 1 {

@@ -45,9 +45,7 @@ pub(super) struct Sampled {
 
 impl Sampler {
     /// Begins a sample of tables of these columns.
-    ///
-    /// # Errors
-    /// When their rows cannot be hashed.
+    /// Fails when their rows cannot be hashed.
     pub(super) fn try_new(schema: SchemaRef, key: HashKey, most: usize) -> Result<Self> {
         let fields = schema.fields().iter().map(|field| SortField::new(held_type(field.data_type()))).collect();
         let converter = RowConverter::new(fields)?;
@@ -65,9 +63,7 @@ impl Sampler {
     }
 
     /// Looks at rows.
-    ///
-    /// # Errors
-    /// When they cannot be hashed.
+    /// Fails when they cannot be hashed.
     pub(super) fn append(&mut self, batch: &RecordBatch) -> Result<()> {
         self.rows += batch.num_rows();
         let columns = batch.columns().iter().map(held).collect::<Result<Vec<ArrayRef>>>()?;

@@ -60,9 +60,7 @@ pub(super) struct Counted<'a> {
 
 impl Counted<'_> {
     /// Returns what there is to remark of a column of this name.
-    ///
-    /// # Errors
-    /// When Arrow cannot read texts or numbers.
+    /// Fails when Arrow cannot read texts or numbers.
     pub(super) fn remarks(&self, name: &str) -> Result<Vec<String>> {
         let name = quote_identifier(name);
         let mut remarks = Vec::new();

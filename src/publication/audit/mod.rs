@@ -49,9 +49,7 @@ pub(crate) struct Audit {
 impl Audit {
     /// Returns all checks, release by release, and those of the ledger. Reads all releases, one after the other. `updates` are the rows
     /// of the publisher's update relation.
-    ///
-    /// # Errors
-    /// When nothing was published yet, or a store fails. What can be read but is wrong is a failed check.
+    /// Fails when nothing was published yet, or a store fails. What can be read but is wrong is a failed check.
     pub(crate) async fn run(self, updates: Option<Vec<RecordBatch>>, context: &TaskContext) -> Result<Vec<Check>> {
         let runtime = context.runtime_env();
         let Some(reader) = Reader::open(&self.public, &runtime).await? else {

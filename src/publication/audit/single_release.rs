@@ -11,9 +11,7 @@ const FUNCTION: &str = "release";
 
 /// Returns the checks that the rows of a release fail: what groups say of themselves, and whether the rows stand in random order. The
 /// columns must describe themselves.
-///
-/// # Errors
-/// When columns are missing that say something of groups.
+/// Fails when columns are missing that say something of groups.
 pub(crate) fn failed_checks(rows: &RecordBatch) -> Result<Vec<Check>> {
     let named = |error: Error| error.in_function(FUNCTION);
     let columns = columns(&rows.schema());

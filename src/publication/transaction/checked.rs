@@ -18,21 +18,15 @@ pub(crate) trait Snapshot {
     fn is_read(&self) -> bool;
 
     /// Reads all rows and leaves them.
-    ///
-    /// # Errors
-    /// Those of the input.
+    /// Fails with the errors of the input.
     fn pass_over(&mut self) -> impl Future<Output = Result<()>> + Send;
 
     /// Returns true if there are no rows that were not read.
-    ///
-    /// # Errors
-    /// Those of the input.
+    /// Fails with the errors of the input.
     fn is_empty(&mut self) -> impl Future<Output = Result<bool>> + Send;
 
     /// Counts people who were in an earlier release, where nobody may be in two; 0 elsewhere.
-    ///
-    /// # Errors
-    /// Those of the input; when identifiers are NULL or repeated.
+    /// Fails with the errors of the input; when identifiers are NULL or repeated.
     fn people_again(&mut self) -> impl Future<Output = Result<usize>> + Send;
 }
 
@@ -48,9 +42,7 @@ pub(crate) struct Checked {
 
 impl Reading {
     /// Looks at all that can be refused before a release is made. `snapshot` was read, or its first rows will be.
-    ///
-    /// # Errors
-    /// When the snapshot was published before, and when no release may be made of it.
+    /// Fails when the snapshot was published before, and when no release may be made of it.
     pub(crate) async fn check(self, snapshot: &mut impl Snapshot) -> Result<Checked, Ended> {
         let updates = self.check_updates().await?;
         if snapshot.is_read() {
@@ -68,8 +60,7 @@ impl Reading {
         Ok(Checked::try_new(self, updates)?)
     }
 
-    /// # Errors
-    /// When the next release may not be made now, or not of these people.
+    /// Fails when the next release may not be made now, or not of these people.
     async fn check_release(&self, snapshot: &mut impl Snapshot) -> Result<()> {
         self.check_independence()?;
         periods::check_order(&self.open, self.publication())?;
@@ -81,9 +72,7 @@ impl Reading {
     }
 
     /// Returns the fingerprint of the update relation, which was read, if there is one.
-    ///
-    /// # Errors
-    /// When it is not the one that the first release was made with.
+    /// Fails when it is not the one that the first release was made with.
     async fn check_updates(&self) -> Result<Option<String>> {
         let updates = self.observer.updates().await?;
         if self.open.newest().is_none_or(|newest| newest.updates == updates) {
@@ -170,9 +159,7 @@ impl Checked {
     }
 
     /// Reads the beliefs of readers before the release. Charges to `memory` what is read.
-    ///
-    /// # Errors
-    /// When the file is missing or damaged, the store fails, or there is not enough memory.
+    /// Fails when the file is missing or damaged, the store fails, or there is not enough memory.
     pub(crate) async fn beliefs(&self, memory: &MemoryReservation) -> Result<Vec<RecordBatch>> {
         let Some(before) = self.reading.open.newest().and_then(|newest| newest.beliefs.as_ref()) else {
             return Ok(Vec::new());
@@ -186,17 +173,13 @@ impl Checked {
     }
 
     /// Stages a file of the release.
-    ///
-    /// # Errors
-    /// When the private store fails.
+    /// Fails when the private store fails.
     pub(crate) async fn stage(&mut self, made: MadeFile) -> Result<()> {
         protocol::stage(&self.reading.open, &mut self.attempt, made).await
     }
 
     /// Stages a file of entries. It becomes one of the ledger when the release is decided.
-    ///
-    /// # Errors
-    /// When the private store fails.
+    /// Fails when the private store fails.
     pub(crate) async fn stage_entries(&mut self, made: MadeFile) -> Result<()> {
         protocol::stage_entries(&self.reading.open, &mut self.attempt, made).await
     }

@@ -30,9 +30,7 @@ pub(crate) struct Merged {
 
 impl Checked {
     /// Ends the staging of files.
-    ///
-    /// # Errors
-    /// When making or staging them failed, and when the snapshot, of which all rows were read now, was published before.
+    /// Fails when making or staging them failed, and when the snapshot, of which all rows were read now, was published before.
     pub(crate) async fn staged(self, outcome: Result<Outcome>) -> Result<Staged, Ended> {
         let ended = match outcome {
             Ok(outcome) => match self.reading.recognize().await {
@@ -48,9 +46,7 @@ impl Checked {
 
 impl Staged {
     /// Makes fewer files of the ledger's earlier entries, if they are many. Charges to `memory` what it holds.
-    ///
-    /// # Errors
-    /// When the ledger cannot be read, or there is not enough memory.
+    /// Fails when the ledger cannot be read, or there is not enough memory.
     pub(crate) async fn merge(self, memory: &MemoryReservation) -> Result<Merged> {
         let Self { checked, outcome } = self;
         let compaction = match checked.reading.open.entries() {
@@ -70,10 +66,8 @@ impl Staged {
 impl Merged {
     /// Decides the release with all staged files, and makes it public. It does not if too many people are missing: of an identifier that is
     /// written in another way than before, nobody is known, and no promise holds about anybody. `held` is what is held back of a stream.
-    ///
-    /// # Errors
-    /// When more people are missing than the publication allows. A conflict if another release was decided in the meantime. When a store fails; the error
-    /// says what is to be done.
+    /// Fails when more people are missing than the publication allows, and with a conflict if another release was decided in the meantime.
+    /// It fails when a store fails; the error says what is to be done.
     pub(crate) async fn publish(self, held: Option<Held>) -> Result<Published> {
         let [facts, mut notices] = match self.check_people() {
             Ok(told) => told,
@@ -136,9 +130,7 @@ impl Merged {
 
     /// Returns what there is to tell the publisher of a release that is made: who has come and left, and what is not said of its period. Ordinary facts
     /// come first.
-    ///
-    /// # Errors
-    /// When more people are missing than the publication allows.
+    /// Fails when more people are missing than the publication allows.
     fn check_people(&self) -> Result<[Vec<String>; 2]> {
         let publication = self.checked.reading.publication();
         let (mut facts, mut notices) = (Vec::new(), Vec::new());

@@ -31,10 +31,8 @@ pub(crate) struct Reading {
 
 impl Reading {
     /// Opens a publication at its newest release `decided`, and makes that public if needed.
-    ///
-    /// # Errors
-    /// A conflict when another release was decided since. When the publication cannot be opened, its ledger is damaged, or a store fails. When nobody says
-    /// of which period the snapshot is, and somebody must.
+    /// Fails with a conflict when another release was decided since, and when the publication cannot be opened, its ledger is damaged, or a
+    /// store fails. It fails when nobody says of which period the snapshot is, and somebody must.
     pub(crate) async fn begin(publication: &Publication, decided: u64, runtime: &RuntimeEnv) -> Result<Self> {
         // What was read of the ledger is all there is.
         let open = || async {
@@ -90,9 +88,7 @@ impl Reading {
     }
 
     /// Returns the rows that are held back.
-    ///
-    /// # Errors
-    /// When their file is missing or damaged, or the store fails.
+    /// Fails when their file is missing or damaged, or the store fails.
     pub(crate) async fn held_rows(&self) -> Result<Vec<RecordBatch>> {
         self.open.held_back().await
     }
@@ -103,9 +99,7 @@ impl Reading {
     }
 
     /// Ends the INSERT if its snapshot, of which all rows were read, was published before. What killed attempts have left goes then.
-    ///
-    /// # Errors
-    /// Also when there is nothing to be published.
+    /// Fails also when there is nothing to be published.
     pub(crate) async fn recognize(&self) -> Result<(), Ended> {
         let (streamed, finish) = (self.publication().spec.repositioned.is_some(), self.publication().finish);
         let held = self.held_record();

@@ -118,9 +118,7 @@ pub(super) struct TableRoles {
 
 impl TableRoles {
     /// Returns the given roles, and for those that are not given what a profile suggests.
-    ///
-    /// # Errors
-    /// When there are no quasi-identifiers or no sensitive column, people have several rows, or sensitive values are NULL.
+    /// Fails when there are no quasi-identifiers or no sensitive column, people have several rows, or sensitive values are NULL.
     pub(super) async fn find(bench: &Bench, given: &Given) -> Result<Self> {
         let mut given = given.clone();
         let mut exact = Vec::new();

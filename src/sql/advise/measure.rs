@@ -27,8 +27,7 @@ pub(super) struct Measured {
 }
 
 impl Measured {
-    /// # Errors
-    /// When the session fails; what a method refuses is noted.
+    /// Fails when the session fails; what a method refuses is noted.
     pub(super) async fn of(bench: &Bench, people: &TableRoles, setting: Setting, queries: usize) -> Result<Self> {
         let mut measured = Self { setting, loss: None, error: None, counterfeits: None, at_risk: None, note: None };
         if let Err(error) = measured.measure(bench, people, queries).await {

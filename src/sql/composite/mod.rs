@@ -37,9 +37,7 @@ pub(super) struct Composite {
 
 impl Composite {
     /// Returns the columns of an input that are one value.
-    ///
-    /// # Errors
-    /// When there is no such column, one is named twice, or its values have no text.
+    /// Fails when there is no such column, one is named twice, or its values have no text.
     pub(super) fn try_new(input: &Input, columns: &[String], view: View) -> Result<Self> {
         let function = input.function;
         let mut seen = HashSet::new();
@@ -73,17 +71,13 @@ impl Composite {
 
 impl Input {
     /// Adds a column with one value of several columns of the relation.
-    ///
-    /// # Errors
-    /// When there is no such column.
+    /// Fails when there is no such column.
     pub(super) fn composed(self, columns: &[String]) -> Result<Self> {
         self.with_value(columns, Compose::default())
     }
 
     /// Returns the same for a release that has the columns again.
-    ///
-    /// # Errors
-    /// When there is no such column.
+    /// Fails when there is no such column.
     pub(super) fn composed_of(self, composite: &Composite) -> Result<Self> {
         let columns: Vec<String> = composite.parts.iter().map(|part| part.name().clone()).collect();
         self.with_value(&columns, Compose::of(&composite.parts))

@@ -40,9 +40,7 @@ const OWN: &str = "__estimate_";
 
 impl AggregateQuery<'_> {
     /// Returns the plan of the answer, over the release.
-    ///
-    /// # Errors
-    /// When the release does not tell the answer: with the reason, and what could be asked instead.
+    /// Fails when the release does not tell the answer: with the reason, and what could be asked instead.
     pub(super) fn answer(self) -> Result<LogicalPlan> {
         let Self { chain, groups, aggregates, schema } = self;
         if let [Expr::GroupingSet(_)] = groups {

@@ -57,9 +57,7 @@ pub(in crate::sql) fn table(mut arguments: Arguments, _options: &AnonymizeOption
 }
 
 /// Reads the arguments of functions of estimates. It tells whether rows of the release were chosen by what only the publisher knows.
-///
-/// # Errors
-/// When the release cannot be described, or an argument is malformed.
+/// Fails when the release cannot be described, or an argument is malformed.
 pub(super) fn source_of(function: &'static str, arguments: &mut Arguments) -> Result<(Source, bool)> {
     let release = arguments.relation("release")?;
     let distribution = DISTRIBUTION.of(arguments);
@@ -73,9 +71,7 @@ pub(super) fn source_of(function: &'static str, arguments: &mut Arguments) -> Re
 }
 
 /// Returns the known distributions of attributes.
-///
-/// # Errors
-/// When it lacks a column, or values are to be spread evenly all the same.
+/// Fails when it lacks a column, or values are to be spread evenly all the same.
 fn prior(function: &'static str, arguments: &mut Arguments) -> Result<Option<LogicalPlan>> {
     let Some(plan) = arguments.relation_if_given("prior") else { return Ok(None) };
     if DISTRIBUTION.of(arguments) == Distribution::Uniform {

@@ -43,9 +43,7 @@ pub(super) struct Bounds {
 }
 
 /// Returns the struct. `everybody` says that nothing was asked of the rows: their number is known.
-///
-/// # Errors
-/// When an expression cannot be made.
+/// Fails when an expression cannot be made.
 pub(super) fn interval(bounds: Bounds, probability: f64, everybody: bool) -> Result<Expr> {
     let zero = |expr: Expr| coalesce(vec![expr, lit(0.0)]);
     let whole = |expr: Expr| cast(expr, DataType::Int64);
@@ -69,9 +67,7 @@ pub(super) fn interval(bounds: Bounds, probability: f64, everybody: bool) -> Res
 }
 
 /// Returns the probability that was asked for.
-///
-/// # Errors
-/// When it is no number between 0 and 1.
+/// Fails when it is no number between 0 and 1.
 pub(super) fn confidence(expr: &Expr) -> Result<f64> {
     let value = match expr {
         Expr::Literal(value, _) => value.cast_to(&DataType::Float64).ok(),

@@ -15,9 +15,7 @@ pub(super) struct NamedTexts(BTreeMap<String, BTreeSet<String>>);
 
 impl NamedTexts {
     /// Collects the values of a whole query: a column has the same ones everywhere. `groups` are in terms of the table, `aggregates` are not.
-    ///
-    /// # Errors
-    /// When an aggregate is of something that the table does not have.
+    /// Fails when an aggregate is of something that the table does not have.
     pub(super) fn of(chain: &Chain, groups: &[Expr], aggregates: &[Expr]) -> Result<Self> {
         let mut named = Self::default();
         chain.conditions.iter().chain(groups).try_for_each(|expr| named.look(expr))?;

@@ -31,9 +31,7 @@ pub(super) struct Sources {
 
 impl Sources {
     /// Returns the source of a table; `None` if its rows can be read.
-    ///
-    /// # Errors
-    /// When no estimates can be made from the releases of a publication.
+    /// Fails when no estimates can be made from the releases of a publication.
     #[cfg_attr(not(feature = "publication"), expect(clippy::unnecessary_wraps, reason = "publications fail"))]
     pub(super) fn of(&mut self, table: &Arc<dyn TableProvider>) -> Result<Option<Arc<Source>>> {
         #[cfg(feature = "publication")]

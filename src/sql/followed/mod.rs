@@ -97,8 +97,7 @@ impl Followed {
         ))
     }
 
-    /// # Errors
-    /// When rows of a release were left out when it was stored.
+    /// Fails when rows of a release were left out when it was stored.
     fn check_whole(&self, function: &str, argument: &'static str) -> Result<()> {
         if self.partial.is_empty() {
             return Ok(());

@@ -16,9 +16,7 @@ use crate::sql::opaque::OpaqueTable;
 
 impl Followed {
     /// Reads which releases the tables of a relation are of. `id` is the identifier, and `session` finds what files say of themselves.
-    ///
-    /// # Errors
-    /// When a table cannot be read.
+    /// Fails when a table cannot be read.
     pub(in crate::sql) fn by(plan: &LogicalPlan, id: Option<&str>, session: Option<&SessionState>) -> Result<Self> {
         let mut found = Self { unknown: !keeps_everybody(plan, id), ..Self::default() };
         if let LogicalPlan::TableScan(scan) = plan {

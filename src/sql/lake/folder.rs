@@ -197,8 +197,7 @@ fn condition(place: &Path, table: &Path) -> String {
     if conditions.is_empty() || !plain { String::new() } else { format!(" WHERE {}", conditions.join(" AND ")) }
 }
 
-/// # Errors
-/// When one of these files lies in the folder of a Delta table.
+/// Fails when one of these files lies in the folder of a Delta table.
 #[cfg(feature = "publication")]
 pub(in crate::sql) async fn refuse_loose_files(
     function: &str,

@@ -26,9 +26,7 @@ pub(super) struct NewestVersion {
 
 impl NewestVersion {
     /// Returns the table at a location.
-    ///
-    /// # Errors
-    /// When there is none, and when it or its store cannot be read.
+    /// Fails when there is none, and when it or its store cannot be read.
     pub(super) async fn open(location: Url, runtime: Arc<RuntimeEnv>) -> Result<Self> {
         let Some(table) = newest_version(&location, &runtime).await? else {
             return Err(refusal!(DELTA_TABLE, "there is no Delta table at {location}"));

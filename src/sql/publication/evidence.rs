@@ -28,9 +28,7 @@ use crate::sql::publication_terms::{Declared, Presence, WHO};
 const FUNCTION: &str = "disclosure";
 
 /// Returns the releases of a publication, and what it says of itself; `None` if a relation is none.
-///
-/// # Errors
-/// When the publication cannot be read.
+/// Fails when the publication cannot be read.
 pub(in crate::sql) fn evidence_of(plan: &LogicalPlan) -> Result<Option<(Vec<LogicalPlan>, Declared)>> {
     if !PublicationTable::is(plan) {
         return Ok(None);

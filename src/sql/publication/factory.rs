@@ -292,9 +292,7 @@ fn layout(table: &SchemaRef, roles: &Roles, function: &str) -> Result<Layout> {
 }
 
 /// Returns the columns that are one sensitive value; none if it is one column.
-///
-/// # Errors
-/// When there is no such column, or releases could not have them as columns.
+/// Fails when there is no such column, or releases could not have them as columns.
 fn parts(table: &Schema, sensitive: &[String], method: &AnyMethod, stream: bool) -> Result<Vec<FieldRef>> {
     if sensitive.len() < 2 {
         return Ok(Vec::new());
@@ -399,9 +397,7 @@ fn values(relation: Input, sensitive: &FieldRef, weighted: bool) -> Result<Logic
 }
 
 /// Returns the columns that releases can have.
-///
-/// # Errors
-/// When the parameters cannot be shown, which is a bug.
+/// Fails when the parameters cannot be shown, which is a bug.
 fn released_schema(method: &AnyMethod, nodes: bool, layout: &Layout) -> Result<Schema> {
     let parameters = method.parameters_text().map_err(|error| error.in_function(method.name()))?;
     let description = Description::new(method.name(), parameters, String::new(), None);

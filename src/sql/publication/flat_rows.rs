@@ -30,9 +30,7 @@ pub(in crate::sql) struct FlatRows {
 
 impl FlatRows {
     /// Makes the flat rows of a publication.
-    ///
-    /// # Errors
-    /// When a column would be there twice.
+    /// Fails when a column would be there twice.
     pub(in crate::sql) fn of(publication: &PublicationTable) -> Result<Self> {
         let released = publication.released_schema();
         let fields = released.fields().iter().map(|field| match may_lack(field) {

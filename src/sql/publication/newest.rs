@@ -65,18 +65,14 @@ impl PublicReleases {
     }
 
     /// Opens the newest release, if the query has not done so.
-    ///
-    /// # Errors
-    /// When it cannot be opened.
+    /// Fails when it cannot be opened.
     async fn open<'a>(&self, found: &'a Found) -> Result<&'a Arc<ReleaseTable>> {
         let open = async || Ok(Arc::new(ReleaseTable::open(&self.public, &self.runtime, None).await?));
         found.get_or_try_init(open).await
     }
 
     /// Returns the newest release as a query sees it.
-    ///
-    /// # Errors
-    /// When it cannot be opened.
+    /// Fails when it cannot be opened.
     pub(super) async fn newest(&self, session: &dyn Session) -> Result<Arc<ReleaseTable>> {
         self.open(&self.found(QueryStart::of(session))).await.map(Arc::clone)
     }
@@ -94,9 +90,7 @@ pub(in crate::sql) struct NewestRelease {
 
 impl NewestRelease {
     /// Describes the newest release by what can be known of it now.
-    ///
-    /// # Errors
-    /// When estimates cannot be made from such releases.
+    /// Fails when estimates cannot be made from such releases.
     pub(super) fn of(releases: &Arc<PublicReleases>) -> Result<(Self, Released)> {
         let (released, metadata) = Released::try_new(ESTIMATE, &releases.schema)?.of_another();
         let schema = plain(&releases.schema);
@@ -148,9 +142,7 @@ impl Relation for NewestRelease {
 }
 
 /// Returns the places of the wanted columns in a release.
-///
-/// # Errors
-/// When one is not there, for some methods publish other columns every time, or is of another type than in other releases.
+/// Fails when one is not there, for some methods publish other columns every time, or is of another type than in other releases.
 fn places(wanted: &Schema, release: &Schema, told: &Released) -> Result<Vec<usize>> {
     let place = |field: &Arc<Field>| match release.index_of(field.name()) {
         Ok(place) if DFSchema::datatype_is_semantically_equal(release.field(place).data_type(), field.data_type()) => {

@@ -8,9 +8,7 @@ use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan};
 use crate::error::refusal;
 
 /// Looks at the projection that an INSERT puts on top of its query.
-///
-/// # Errors
-/// When a column of the query has the name of another column than the one that it goes into, and when numbers would become texts in the
+/// Fails when a column of the query has the name of another column than the one that it goes into, and when numbers would become texts in the
 /// column of identifiers: `7` and `007` are one number and two texts, so that people who were published would be taken for new ones.
 pub(super) fn check_positions(input: &LogicalPlan, identifiers: &[String]) -> Result<()> {
     let LogicalPlan::Projection(projection) = input else { return Ok(()) };

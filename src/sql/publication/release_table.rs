@@ -22,9 +22,7 @@ use crate::publication::{Reader, introduce, provider};
 use crate::sql::opaque::{Relation, Wanted};
 
 /// Returns the columns of a future release as a Delta table will have them.
-///
-/// # Errors
-/// When there can be no such table.
+/// Fails when there can be no such table.
 pub(super) async fn as_table(schema: &Schema) -> Result<SchemaRef> {
     let failed = |error: DeltaTableError| DataFusionError::External(Box::new(error));
     let columns: StructType = schema.try_into_kernel()?;
@@ -44,9 +42,7 @@ pub(super) struct ReleaseTable {
 
 impl ReleaseTable {
     /// Returns the release of this number, or the newest.
-    ///
-    /// # Errors
-    /// When there is none, and when the store fails.
+    /// Fails when there is none, and when the store fails.
     pub(super) async fn open(public: &Url, runtime: &RuntimeEnv, number: Option<u64>) -> Result<Self> {
         let Some(reader) = Reader::open(public, runtime).await? else {
             return Err(refusal!(FUNCTION, "nothing has been published yet"));
@@ -55,9 +51,7 @@ impl ReleaseTable {
     }
 
     /// Returns the newest version that is a release.
-    ///
-    /// # Errors
-    /// When there is none, and when the store fails.
+    /// Fails when there is none, and when the store fails.
     pub(super) async fn open_readable(public: &Url, runtime: &RuntimeEnv) -> Result<Self> {
         let Some(reader) = Reader::open(public, runtime).await? else {
             return Err(refusal!(FUNCTION, "nothing has been published yet"));

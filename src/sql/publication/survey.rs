@@ -23,9 +23,7 @@ use crate::sql::input_plans::{planned, planned_if_given};
 use crate::sql::opaque::{OpaqueTable, Relation, Wanted};
 
 /// Adds to the inputs of a release in cells facts about the whole table. The plan of the rows is copied: a plan runs once.
-///
-/// # Errors
-/// Those of planning.
+/// Fails with the errors of planning.
 pub(super) async fn survey(
     session: &dyn Session,
     inputs: &mut Inputs,
@@ -50,9 +48,7 @@ pub(super) async fn survey(
 }
 
 /// Adds to the inputs the people who are in the rows twice. It adds those who are people of `earlier` releases, if there are any.
-///
-/// # Errors
-/// Those of planning.
+/// Fails with the errors of planning.
 pub(super) async fn count_people(
     session: &dyn Session,
     inputs: &mut Inputs,

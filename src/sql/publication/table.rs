@@ -90,9 +90,7 @@ impl PublicationTable {
     }
 
     /// Opens a table whose releases can be read; only the public table is needed.
-    ///
-    /// # Errors
-    /// When nothing was published yet, and when the store fails.
+    /// Fails when nothing was published yet, and when the store fails.
     pub(in crate::sql) async fn for_reading(public: Url, runtime: Arc<RuntimeEnv>) -> Result<Self> {
         // Where somebody else has written to the table, what they wrote cannot be read, but earlier releases and audits can.
         let newest = ReleaseTable::open_readable(&public, &runtime).await?.schema();
@@ -103,9 +101,7 @@ impl PublicationTable {
     }
 
     /// Returns the source of estimates: the newest release, which is opened when it is scanned, and what is known of it before.
-    ///
-    /// # Errors
-    /// When estimates cannot be made from the releases of this publication.
+    /// Fails when estimates cannot be made from the releases of this publication.
     pub(in crate::sql) fn newest_release(&self) -> Result<(NewestRelease, Released)> {
         NewestRelease::of(&self.releases)
     }

@@ -85,9 +85,7 @@ fn quoted(name: &str) -> String {
 }
 
 /// Measures the table, writes the page and prints the recommendation.
-///
-/// # Errors
-/// When the table cannot be read, its roles are not clear, or the page cannot be written.
+/// Fails when the table cannot be read, its roles are not clear, or the page cannot be written.
 pub(crate) async fn run(args: Args) -> Result<()> {
     let context = shell::session().await?;
     let frame = context.sql(&format!("SELECT * FROM {}", args.call())).await?;

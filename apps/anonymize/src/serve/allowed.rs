@@ -66,8 +66,7 @@ pub(super) enum Allowed {
     Nothing(&'static str),
 }
 
-/// # Errors
-/// When it is not on the list.
+/// Fails when it is not on the list.
 pub(super) fn allowed(statement: Statement) -> Result<Allowed, Failure> {
     Ok(match statement {
         Statement::Query(_) => Allowed::Query(Closed::new(question(statement)?)),
@@ -168,8 +167,7 @@ fn refused(statement: &Statement) -> Failure {
         .hint("This server answers SELECT, WITH, VALUES, EXPLAIN and SHOW, and takes settings of sessions and BEGIN, COMMIT and ROLLBACK")
 }
 
-/// # Errors
-/// When something in it is not for readers.
+/// Fails when something in it is not for readers.
 fn question(statement: Statement) -> Result<Statement, Failure> {
     match statement.visit(&mut Inspection::default()) {
         ControlFlow::Continue(()) => Ok(statement),

@@ -34,9 +34,7 @@ const LISTED: [Keyword; 10] = [
 ];
 
 /// Returns the tokens of a text, without what is between them.
-///
-/// # Errors
-/// When it is too much, or no SQL.
+/// Fails when it is too much, or no SQL.
 pub(super) fn tokens(sql: &str) -> Result<Vec<Token>, Failure> {
     if sql.len() > LONGEST {
         return Err(too_large(format!("a statement has at most {LONGEST} bytes, and this one {}", sql.len())));

@@ -27,9 +27,7 @@ pub(super) struct Database {
 
 impl Database {
     /// Makes a catalog with one schema for tables.
-    ///
-    /// # Errors
-    /// When the schema is not taken.
+    /// Fails when the schema is not taken.
     pub(super) fn new(schema: &str) -> Result<Self> {
         let database = Self::default();
         database.schemas.register_schema(schema, Arc::new(MemorySchemaProvider::new()))?;

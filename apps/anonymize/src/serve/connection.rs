@@ -88,8 +88,7 @@ impl Connection {
         drop(self.turn.lock().unwrap_or_else(PoisonError::into_inner).take());
     }
 
-    /// # Errors
-    /// When nobody has entered.
+    /// Fails when nobody has entered.
     pub(super) fn session(&self) -> Result<&Arc<Session>, Failure> {
         self.session.get().ok_or_else(|| Failure::new("08P01", "no session has begun").fatal())
     }

@@ -56,17 +56,13 @@ impl Drop for Stop {
 }
 
 /// Starts threads for statements.
-///
-/// # Errors
-/// When the operating system has none.
+/// Fails when the operating system has none.
 pub(super) fn threads() -> std::io::Result<Runtime> {
     Builder::new_multi_thread().thread_name("statements").thread_stack_size(STACK).enable_all().build()
 }
 
 /// Returns the statements of a text, if they are SQL and for readers.
-///
-/// # Errors
-/// The first statement's that is not.
+/// Fails with the error of the first statement that is not.
 pub(super) fn statements(parser: &PostgresCompatibilityParser, sql: &str) -> Result<Vec<Allowed>, Failure> {
     let statements = match asks_catalog(sql) {
         true => parser.parse(sql),
@@ -98,9 +94,7 @@ impl Engine {
     }
 
     /// Returns the statements of a text, if they are SQL and for readers.
-    ///
-    /// # Errors
-    /// When it is too large to be looked at.
+    /// Fails when it is too large to be looked at.
     pub(super) fn read(&self, sql: &str) -> BoxFuture<'_, Result<Read, Failure>> {
         let (sql, parser) = (sql.to_owned(), Arc::clone(&self.parser));
         Box::pin(self.work(async move {
@@ -110,9 +104,7 @@ impl Engine {
     }
 
     /// Describes the question at a place of a text.
-    ///
-    /// # Errors
-    /// When it cannot be planned.
+    /// Fails when it cannot be planned.
     pub(super) async fn describe(&self, session: &Session, sql: &str, place: usize) -> Result<Described, Failure> {
         let question = Question { user: session.user.clone(), sql: sql.to_owned(), place, given: None };
         match self.runner.start(session.payer.clone(), question).recv().await {
@@ -123,9 +115,7 @@ impl Engine {
     }
 
     /// Answers the question at a place of a text, with rows as they come.
-    ///
-    /// # Errors
-    /// When it cannot be planned, or fails before its first row.
+    /// Fails when it cannot be planned, or fails before its first row.
     pub(super) async fn answer(
         &self,
         session: &Session,

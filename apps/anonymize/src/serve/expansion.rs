@@ -15,8 +15,7 @@ const NODES: usize = 10_000;
 /// Nodes of an expression in terms of the tables that are read.
 const EXPRESSION: f64 = 200_000.0;
 
-/// # Errors
-/// When it can become too large.
+/// Fails when it can become too large.
 pub(super) fn refuse_expansion(plan: &LogicalPlan) -> Result<(), Failure> {
     let mut nodes = 0;
     let counted = plan.apply_with_subqueries(|_| {
@@ -67,9 +66,7 @@ pub(super) struct Weights<'a> {
 
 impl Weights<'_> {
     /// Returns the weights of a plan's columns.
-    ///
-    /// # Errors
-    /// Those of weighing an expression.
+    /// Fails with the errors of weighing an expression.
     pub(super) fn of(&mut self, plan: &LogicalPlan) -> Result<Vec<f64>> {
         let mut below = Below { schemas: Vec::new(), columns: Vec::new(), subquery: 0.0 };
         for input in plan.inputs() {

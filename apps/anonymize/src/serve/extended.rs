@@ -76,8 +76,7 @@ impl QueryParser for Preparing {
     }
 }
 
-/// # Errors
-/// When there is not one format for each: `pgwire` counts on it.
+/// Fails when there is not one format for each: `pgwire` counts on it.
 fn refuse_formats(format: &Format, there: usize, of: &str) -> Result<(), Failure> {
     match format {
         Format::Individual(formats) if formats.len() != there => {

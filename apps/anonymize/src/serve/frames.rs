@@ -75,9 +75,7 @@ pub(super) enum Frame {
 
 impl Frame {
     /// Returns the bytes of the frame.
-    ///
-    /// # Errors
-    /// When the frame is too large.
+    /// Fails when the frame is too large.
     pub(super) fn encode(&self) -> Result<Vec<u8>> {
         let (kind, body) = match self {
             Self::Ask(question) => (b'A', serde_json::to_vec(question)?),
@@ -119,9 +117,7 @@ impl Frame {
     }
 
     /// Reads a frame.
-    ///
-    /// # Errors
-    /// At the end of the input, and when it holds no frame.
+    /// Fails at the end of the input, and when it holds no frame.
     pub(super) async fn read(from: &mut (impl AsyncRead + Unpin)) -> Result<Self> {
         let mut head = [0; HEAD];
         from.read_exact(&mut head).await?;

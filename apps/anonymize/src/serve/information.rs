@@ -81,9 +81,7 @@ impl SchemaProvider for Information {
 }
 
 /// Adds it to a catalog.
-///
-/// # Errors
-/// When the engine has no such tables.
+/// Fails when the engine has no such tables.
 pub(super) fn register(context: &SessionContext, database: &str) -> Result<()> {
     let tables = InformationSchemaProvider::new(Arc::clone(context.state().catalog_list()));
     let columns = tables.table(COLUMNS).now_or_never().transpose()?.flatten();

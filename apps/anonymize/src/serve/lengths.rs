@@ -30,9 +30,7 @@ struct Found {
 }
 
 /// Refuses expressions whose values are too long, and windows whose values grow with each row.
-///
-/// # Errors
-/// When there is one.
+/// Fails when there is one.
 pub(super) fn refuse_lengths(plan: &LogicalPlan) -> Result<(), Failure> {
     let mut found = Found::default();
     let mut weigh = |expr: &Expr, below: &Below<'_>| Ok(length(expr, below, &mut found));

@@ -88,9 +88,7 @@ use crate::shell::signals::told_to_end;
 const GRACE: Duration = Duration::from_secs(10);
 
 /// Serves until it is stopped.
-///
-/// # Errors
-/// When arguments, files or publications do not allow it, and when it cannot listen.
+/// Fails when arguments, files or publications do not allow it, and when it cannot listen.
 pub(crate) async fn run(args: Args) -> Result<()> {
     if let Some(user) = &args.hash_password {
         return users::print_line(user);
@@ -143,9 +141,7 @@ pub(crate) async fn run(args: Args) -> Result<()> {
 }
 
 /// Starts processes for statements.
-///
-/// # Errors
-/// When none of them starts.
+/// Fails when none of them starts.
 async fn runner(args: &Args) -> Result<Runner> {
     let (room, memory) = (args.room(), args.statement_memory);
     let recipe = Recipe::of_this_process(memory)?;

@@ -20,9 +20,7 @@ const HEAVY: f64 = 1e7;
 const SELECTED: f64 = 0.2;
 
 /// Refuses joins that would compare too many pairs of rows. Returns true if they compare many.
-///
-/// # Errors
-/// When there is one.
+/// Fails when there is one.
 pub(super) fn refuse_pairs(plan: &Arc<dyn ExecutionPlan>) -> Result<bool, Failure> {
     let mut pairs = 0.0;
     rows(plan, &mut pairs);

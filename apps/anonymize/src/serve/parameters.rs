@@ -21,9 +21,7 @@ pub(super) struct Parameter {
 }
 
 /// Returns the parameters of a plan, from `$1` on; those that are not used are texts.
-///
-/// # Errors
-/// When the statement wants a parameter to be of two types.
+/// Fails when the statement wants a parameter to be of two types.
 pub(super) fn parameters(plan: &LogicalPlan) -> Result<Vec<Parameter>> {
     let mut types = plan.get_parameter_types()?;
     let mut aliases: HashMap<String, Type> = HashMap::new();
@@ -73,9 +71,7 @@ fn look(expr: &Expr, types: &mut HashMap<String, Option<DataType>>, aliases: &mu
 }
 
 /// Returns the values that a portal has for the parameters.
-///
-/// # Errors
-/// When one is not of its type.
+/// Fails when one is not of its type.
 pub(super) fn values<S: Clone>(portal: &Portal<S>, parameters: &[Parameter]) -> PgWireResult<ParamValues> {
     let inferred: Vec<Option<&DataType>> = parameters.iter().map(|parameter| parameter.inferred.as_ref()).collect();
     let wire: Vec<Option<&Type>> = parameters.iter().map(|parameter| Some(&parameter.wire)).collect();

@@ -29,9 +29,7 @@ impl Places {
     }
 
     /// Takes a place for a session of a user.
-    ///
-    /// # Errors
-    /// When all of them are taken, or all that the user may have.
+    /// Fails when all of them are taken, or all that the user may have.
     pub(super) fn take(&self, user: &str) -> Result<Place, Failure> {
         let mut taken = self.taken();
         let too_many = |message: &str, hint: &str| Err(Failure::new("53300", message).hint(hint).fatal());

@@ -50,9 +50,7 @@ pub(super) struct Pool {
 
 impl Pool {
     /// Starts processes for as many statements at a time. It waits for the first of them.
-    ///
-    /// # Errors
-    /// When one of those does not start.
+    /// Fails when one of those does not start.
     pub(super) async fn start(recipe: Recipe, most: usize, kept: usize) -> std::io::Result<Arc<Self>> {
         let first = (0..=kept.min(1)).map(|_| Process::start(&recipe));
         let idle = try_join_all(first).await?;

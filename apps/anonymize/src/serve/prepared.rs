@@ -46,9 +46,7 @@ pub(super) fn given(values: &[Option<Bytes>], formats: Vec<i16>, columns: Vec<i1
 }
 
 /// Refuses parameters that are longer than a text in a statement may be: the engine repeats them as it repeats texts.
-///
-/// # Errors
-/// When one is too long.
+/// Fails when one is too long.
 pub(super) fn refuse_long(bind: &Bind, types: &[Type]) -> Result<(), Failure> {
     for (place, value) in bind.parameters.iter().enumerate() {
         // PostgreSQL's names of types of lists.

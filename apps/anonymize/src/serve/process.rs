@@ -50,9 +50,7 @@ pub(super) struct Recipe {
 
 impl Recipe {
     /// Starts processes with the arguments of this one.
-    ///
-    /// # Errors
-    /// When there is no folder for their files.
+    /// Fails when there is no folder for their files.
     pub(super) fn of_this_process(statement_memory: usize) -> Result<Self> {
         let own = std::process::id();
         // Also after the program was replaced by another version.
@@ -141,9 +139,7 @@ pub(super) struct Process {
 
 impl Process {
     /// Starts a process, and waits until it is ready.
-    ///
-    /// # Errors
-    /// When it does not start, or cannot open what is served.
+    /// Fails when it does not start, or cannot open what is served.
     pub(super) async fn start(recipe: &Recipe) -> Result<Self> {
         let number = recipe.number.fetch_add(1, Ordering::Relaxed);
         let folder = recipe.folder.join(number.to_string());
@@ -171,9 +167,7 @@ impl Process {
     }
 
     /// Sends a frame.
-    ///
-    /// # Errors
-    /// When the process has ended, or the frame is too large.
+    /// Fails when the process has ended, or the frame is too large.
     pub(super) async fn send(&mut self, frame: &Frame) -> Result<()> {
         self.to.write_all(&frame.encode()?).await?;
         self.to.flush().await

@@ -86,9 +86,7 @@ pub(super) struct Exchange {
 
 impl Exchange {
     /// Returns the exchange, and the server's answer to the client's first message. `own` is drawn anew for every exchange.
-    ///
-    /// # Errors
-    /// When the message is not one, or wants what was not offered.
+    /// Fails when the message is not one, or wants what was not offered.
     pub(super) fn begin(first: &[u8], verifier: Verifier, own: &str) -> Result<(Self, String), Refused> {
         let first = std::str::from_utf8(first).map_err(|_| Refused::Malformed)?;
         // No binding of channels was offered, and nobody acts for somebody else.
@@ -107,9 +105,7 @@ impl Exchange {
     }
 
     /// Returns the server's answer to a client that knows the password.
-    ///
-    /// # Errors
-    /// When it does not, or the message is not one.
+    /// Fails when it does not, or the message is not one.
     pub(super) fn finish(&self, last: &[u8]) -> Result<String, Refused> {
         let last = std::str::from_utf8(last).map_err(|_| Refused::Malformed)?;
         let (before, proof) = last.rsplit_once(",p=").ok_or(Refused::Malformed)?;

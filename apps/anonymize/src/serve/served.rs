@@ -40,9 +40,7 @@ pub(super) struct Served {
 
 impl Served {
     /// Opens what is to be served.
-    ///
-    /// # Errors
-    /// When a publication or a release is not there, or a name is taken.
+    /// Fails when a publication or a release is not there, or a name is taken.
     pub(super) async fn open(args: &Args) -> Result<Self> {
         let disk = args.disk_limit / args.room().all();
         let context = context(args.statement_memory, disk)?;

@@ -116,15 +116,13 @@ impl Settings {
         Ok(())
     }
 
-    /// # Errors
-    /// When readers have no such setting.
+    /// Fails when readers have no such setting.
     pub(super) fn get(&self, name: &str) -> Result<&str, Failure> {
         let (name, first) = known(name).ok_or_else(|| unknown(name))?;
         Ok(self.0.get(name).map_or(first, String::as_str))
     }
 
-    /// # Errors
-    /// When readers have no such setting.
+    /// Fails when readers have no such setting.
     pub(super) fn reset(&mut self, name: Option<&str>) -> Result<(), Failure> {
         match name {
             Some(name) => drop(self.0.remove(known(name).ok_or_else(|| unknown(name))?.0)),

@@ -132,8 +132,7 @@ impl Connection {
     }
 }
 
-/// # Errors
-/// When a statement of this transaction has failed.
+/// Fails when a statement of this transaction has failed.
 pub(super) fn refuse_after_error(status: TransactionStatus) -> Result<(), Failure> {
     match status {
         TransactionStatus::Error => {

@@ -15,9 +15,7 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 const PROTOCOL: &[u8] = b"postgresql";
 
 /// Makes the acceptor for clients that want TLS.
-///
-/// # Errors
-/// When a file cannot be read, has nothing in it, or the two do not fit together.
+/// Fails when a file cannot be read, has nothing in it, or the two do not fit together.
 pub(super) fn acceptor(certificates: &Path, key: &Path) -> Result<TlsAcceptor> {
     let unreadable =
         |path: &Path, what: &str| exec_datafusion_err!("TLS: {} is no PEM file with {what}", path.display());

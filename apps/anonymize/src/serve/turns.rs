@@ -129,9 +129,7 @@ impl Turns {
     }
 
     /// Waits for a turn.
-    ///
-    /// # Errors
-    /// When the server ends.
+    /// Fails when the server ends.
     pub(super) async fn take(self: &Arc<Self>, who: &str, lane: Lane) -> Result<Turn, Failure> {
         let (wake, woken) = oneshot::channel();
         {

@@ -25,9 +25,7 @@ pub(super) struct Users {
 
 impl Users {
     /// Reads a file of users.
-    ///
-    /// # Errors
-    /// When it cannot be read, or by everybody, when a line is not one, and when nobody is in it.
+    /// Fails when it cannot be read, or by everybody, when a line is not one, and when nobody is in it.
     pub(super) fn read(path: &Path) -> Result<Self> {
         let name = path.display();
         let text =
@@ -70,8 +68,7 @@ impl Users {
     }
 }
 
-/// # Errors
-/// When everybody on this machine can read the file, or change it.
+/// Fails when everybody on this machine can read the file, or change it.
 #[cfg(unix)]
 fn refuse_open(path: &Path) -> Result<()> {
     use std::os::unix::fs::PermissionsExt;
@@ -92,9 +89,7 @@ fn refuse_open(_path: &Path) -> Result<()> {
 }
 
 /// Reads a password from standard input and prints the user's line.
-///
-/// # Errors
-/// When there is none, or it is too short.
+/// Fails when there is none, or it is too short.
 pub(super) fn print_line(user: &str) -> Result<()> {
     if user.is_empty() || user.contains([':', '\n', '\r']) || user.starts_with('#') || user.trim() != user {
         return exec_err!("users: '{user}' cannot be a name in a file of users");

@@ -70,9 +70,7 @@ impl Work {
     }
 
     /// Runs a statement, and sends what comes of it but for the last frame.
-    ///
-    /// # Errors
-    /// Message for the reader.
+    /// Fails with a message for the reader.
     pub(super) async fn run(&self, question: Question, out: &mpsc::Sender<Frame>) -> Result<(), Failure> {
         let Question { user, sql, place, given } = question;
         let context = self.context(&user);

@@ -22,9 +22,7 @@ use crate::shell::signals::leave_to_parent;
 const WAITING: usize = 2;
 
 /// Runs statements until the server has gone.
-///
-/// # Errors
-/// When something that is served cannot be opened, or there are no threads.
+/// Fails when something that is served cannot be opened, or there are no threads.
 pub(super) async fn run(args: &Args, folder: &Path) -> Result<()> {
     log::start(args.quiet);
     // The server has been told, too, and lets statements end.

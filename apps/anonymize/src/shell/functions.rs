@@ -19,9 +19,7 @@ const EXAMPLE: &str = "syntax_example";
 const PARAMETERS: &str = "parameters";
 
 /// Prints the functions, if that is what is asked for.
-///
-/// # Errors
-/// Those of the query and of the output.
+/// Fails with the errors of the query and of the output.
 pub(super) async fn show(context: &SessionContext, statement: &Statement, print: &PrintOptions) -> Result<bool> {
     let Statement::Statement(sql) = statement else { return Ok(false) };
     if !matches!(sql.as_ref(), ast::Statement::ShowFunctions { .. }) {

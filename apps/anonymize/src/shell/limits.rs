@@ -36,9 +36,7 @@ pub(crate) struct Limits {
 
 impl Limits {
     /// Makes a runtime within the limits.
-    ///
-    /// # Errors
-    /// When what does not fit the memory has nowhere to go.
+    /// Fails when what does not fit the memory has nowhere to go.
     pub(super) fn runtime(&self) -> Result<RuntimeEnvBuilder> {
         let mut runtime = RuntimeEnvBuilder::new();
         // Whoever says nothing should meet an error, or slower queries, before the operating system ends the process.

@@ -35,9 +35,7 @@ pub(crate) use limits::size;
 pub(crate) use memory::of_the_machine as memory_of_the_machine;
 
 /// Runs the shell: files and commands if there are any, else an interactive session.
-///
-/// # Errors
-/// The first failing statement's, saying which it was.
+/// Fails with the error of the first failing statement, and says which it was.
 pub(crate) async fn run(args: Args) -> Result<()> {
     let (context, mut print) = session::start(&args).await?;
     if args.is_interactive() && !std::io::stdin().is_terminal() {
@@ -73,16 +71,13 @@ pub(crate) async fn run(args: Args) -> Result<()> {
 }
 
 /// Returns a session of the shell, for what is no statement.
-///
-/// # Errors
-/// When it cannot be set up.
+/// Fails when it cannot be set up.
 pub(crate) async fn session() -> Result<SessionContext> {
     let args = Args::parse_from(["anonymize"]);
     Ok(session::start(&args).await?.0)
 }
 
-/// # Errors
-/// When a check failed and that was to be an error.
+/// Fails when a check failed and that was to be an error.
 fn audited(args: &Args, context: &SessionContext) -> Result<()> {
     let audits = context.state().config().get_extension::<FailedAudits>();
     match audits.map_or(0, |audits| audits.count()) {

@@ -51,9 +51,7 @@ pub(super) fn options(print: &PrintOptions) -> PrintOptions {
 }
 
 /// Runs a query whose result is for programs, and writes its rows. Returns `false` for all other statements.
-///
-/// # Errors
-/// Those of the query, and of standard output. That nobody reads any further is none.
+/// Fails with the errors of the query, and of standard output. That nobody reads any further is none.
 pub(super) async fn print_rows(context: &SessionContext, statement: Statement, print: &PrintOptions) -> Result<bool> {
     let Some(format) = Format::of(print.format) else { return Ok(false) };
     if !matches!(&statement, Statement::Statement(sql) if matches!(sql.as_ref(), ast::Statement::Query(_))) {

@@ -18,9 +18,7 @@ use super::{failure, script};
 const HISTORY: &str = ".history";
 
 /// Reads and runs statements until the user leaves.
-///
-/// # Errors
-/// When the terminal fails.
+/// Fails when the terminal fails.
 pub(super) async fn run(context: &SessionContext, print: &mut PrintOptions) -> rustyline::Result<()> {
     let mut editor: Editor<Editing, DefaultHistory> = Editor::new()?;
     let dialect = || context.state().config_options().sql_parser.dialect;
@@ -67,9 +65,7 @@ pub(super) async fn run(context: &SessionContext, print: &mut PrintOptions) -> r
 }
 
 /// Runs a command such as `\d`, said without its backslash; `false` for `\q`.
-///
-/// # Errors
-/// When there is no such command, or it fails.
+/// Fails when there is no such command, or it fails.
 pub(super) async fn execute(command: &str, context: &SessionContext, print: &mut PrintOptions) -> Result<bool> {
     let words = command.split_whitespace().collect::<Vec<_>>().join(" ");
     let words = words.trim_end_matches([';', ' ']);

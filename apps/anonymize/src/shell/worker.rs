@@ -39,9 +39,7 @@ pub(crate) struct Args {
 }
 
 /// Works until it is told to stop.
-///
-/// # Errors
-/// When it cannot listen.
+/// Fails when it cannot listen.
 pub(crate) async fn run(args: Args) -> Result<()> {
     let runtime = args.limits.runtime()?.with_object_store_registry(Arc::new(OnDemand::default()));
     let runtime = runtime.build_arc()?;
@@ -60,9 +58,7 @@ pub(crate) async fn run(args: Args) -> Result<()> {
 }
 
 /// Returns the session of a coordinator with these workers.
-///
-/// # Errors
-/// When a URL is none.
+/// Fails when a URL is none.
 pub(super) fn coordinator(builder: SessionStateBuilder, workers: &[String]) -> Result<SessionStateBuilder> {
     let builder = builder.with_distributed_worker_resolver(Workers::parse(workers)?);
     Ok(distributed::coordinator(builder))
