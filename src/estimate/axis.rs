@@ -7,7 +7,7 @@ use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatch, StringArra
 use datafusion::arrow::compute::{SortOptions, cast, concat, sort};
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::{Result, ScalarValue, internal_err};
-use datafusion::logical_expr::{ColumnarValue, Expr};
+use datafusion::logical_expr::ColumnarValue;
 
 use super::columns::OriginalColumn;
 use super::listing::Listing;

@@ -13,7 +13,6 @@ use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef}
 use datafusion::common::Result;
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::execution::memory_pool::MemoryReservation;
-use futures::StreamExt;
 use rayon::prelude::*;
 use tokio::sync::mpsc::Sender;
 

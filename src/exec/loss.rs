@@ -7,7 +7,6 @@ use datafusion::arrow::array::{ArrayRef, Float64Array, Int64Array, RecordBatch, 
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
 use datafusion::common::{Result, internal_err};
 use datafusion::execution::SendableRecordBatchStream;
-use futures::StreamExt;
 use rayon::prelude::*;
 
 use super::computation::{Computation, Resources};

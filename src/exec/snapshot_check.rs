@@ -8,7 +8,6 @@ use datafusion::arrow::compute::{cast, take};
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
 use datafusion::common::Result;
 use datafusion::execution::SendableRecordBatchStream;
-use futures::StreamExt;
 
 use super::computation::{Computation, Resources};
 use crate::error::Error;

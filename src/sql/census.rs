@@ -27,6 +27,7 @@ pub(super) static SIGNATURE: FunctionSignature =
 const PARTITIONS: usize = 16;
 
 /// Makes the table of a call.
+#[expect(clippy::needless_pass_by_value, reason = "tables of other functions keep their arguments")]
 pub(super) fn table(arguments: Arguments, _options: &AnonymizeOptions) -> Result<Arc<dyn TableProvider>> {
     let rows = arguments.integer_or_default(&ROWS)? as u64;
     let seed = arguments.integer_or_default(&SEED)? as u64;

@@ -6,7 +6,6 @@ use datafusion::arrow::datatypes::{DataType, IntervalMonthDayNano, SchemaRef, Ti
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::Result;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, cast, try_cast};
-use datafusion::physical_plan::ExecutionPlan;
 
 use super::arguments::{Arguments, Length};
 use super::choice::Choice;

@@ -10,7 +10,6 @@ use datafusion::catalog::{Session, TableFunctionArgs, TableFunctionImpl, TablePr
 use datafusion::common::{Result, TableReference, exec_datafusion_err, internal_err, plan_datafusion_err, plan_err};
 use datafusion::datasource::source_as_provider;
 use datafusion::execution::session_state::SessionState;
-use datafusion::physical_plan::ExecutionPlan;
 use datafusion::sql::planner::ContextProvider;
 use futures::FutureExt;
 use futures::future::ready;

@@ -19,11 +19,9 @@ use datafusion::arrow::array::{Array, ArrayRef, Float64Array, Int64Array, Record
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
 use datafusion::common::{Result, internal_err};
 use datafusion::execution::SendableRecordBatchStream;
-use futures::StreamExt;
 
 use super::computation::{Computation, Resources};
 use super::notices::Notices;
-use crate::error::Error;
 use crate::methods::Monitor;
 use crate::microdata::{ColumnEncoder, ORDER_KEY, Role, TextOrder, published_type};
 use crate::risk::{Coded, Division, SMALL, division, singling_out};

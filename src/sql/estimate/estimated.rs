@@ -6,7 +6,6 @@ use datafusion::arrow::datatypes::{Schema, SchemaRef};
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::Result;
 use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder};
-use datafusion::physical_plan::ExecutionPlan;
 use futures::FutureExt;
 use futures::future::ready;
 

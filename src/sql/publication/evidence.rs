@@ -10,7 +10,6 @@ use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::functions_aggregate::expr_fn::min;
 use datafusion::functions_nested::expr_fn::array_element;
 use datafusion::logical_expr::{Expr, JoinType, LogicalPlan, LogicalPlanBuilder, cast, lit};
-use datafusion::physical_plan::ExecutionPlan;
 
 use super::release_table::ReleaseTable;
 use super::table::{PublicationTable, Publisher};

@@ -7,7 +7,6 @@ use datafusion::catalog::Session;
 use datafusion::common::{Column, DFSchema, Result, ScalarValue};
 use datafusion::datasource::provider_as_source;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, TableType, lit};
-use datafusion::physical_plan::ExecutionPlan;
 
 use super::newest::{PublicReleases, plain, typed};
 use super::table::PublicationTable;

@@ -11,7 +11,6 @@ use datafusion::datasource::{provider_as_source, source_as_provider};
 use datafusion::logical_expr::logical_plan::{DmlStatement, WriteOp};
 use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder};
 use datafusion::optimizer::AnalyzerRule;
-use datafusion::physical_plan::ExecutionPlan;
 
 use super::left_out::{SNAPSHOT, left_out, marked, marked_columns};
 use super::newest::typed;
