@@ -1,8 +1,44 @@
-//! Background knowledge of people, in codes.
+//! What a reader sees, and what is known of people, in codes.
 
 use crate::error::{Error, Result, thousands};
 
-/// Background knowledge of people, in provisional codes.
+/// What the reader sees.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AdversaryModel {
+    /// Which group holds the person: the reader that the theorems are about, who needs private views.
+    Group,
+    /// Public tables: the person is in one of the rows that cover the person's quasi-identifiers, each equally likely.
+    Cover,
+    /// As [`Group`](Self::Group), and the reader combines people: a row is at most one person's, in all releases at once.
+    Joint,
+    /// As [`Cover`](Self::Cover), and the reader combines people.
+    JointCover,
+}
+
+impl AdversaryModel {
+    /// Whether the reader knows which group holds the person.
+    pub fn knows_groups(self) -> bool {
+        matches!(self, Self::Group | Self::Joint)
+    }
+
+    /// Whether the reader combines people.
+    pub fn is_joint(self) -> bool {
+        matches!(self, Self::Joint | Self::JointCover)
+    }
+}
+
+/// What a reader knows of somebody's sensitive value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Fact {
+    /// Code of the identifier.
+    pub(super) person: u32,
+    /// Number of the release, or all of them.
+    pub(super) release: u64,
+    /// Code of the value.
+    pub(super) value: u32,
+}
+
+/// What is known of people, in provisional codes.
 #[derive(Default)]
 pub(super) struct BackgroundKnowledge {
     pub person: Vec<u32>,

@@ -5,9 +5,9 @@ use datafusion::arrow::compute::{cast, take};
 use datafusion::arrow::datatypes::{DataType, FieldRef, Float64Type, Int64Type};
 use rustc_hash::FxHashMap;
 
-use super::background::{ALL, BackgroundKnowledge, KnownPeople};
+use super::background::{ALL, BackgroundKnowledge, Fact, KnownPeople};
 use super::cover::Boxes;
-use super::{Fact, Update, Updates};
+use super::{Update, Updates};
 use crate::error::{Error, Result, thousands};
 use crate::microdata::{ColumnEncoder, Encoded, Hierarchies, Order, given_order};
 

@@ -55,12 +55,13 @@ pub use worlds::{ReleasedRows, World};
 use datafusion_anonymize_core::{error, microdata, release};
 
 pub use audit::{Check, RANDOM_ORDER, ReleaseFindings, part_of};
+pub use background::{AdversaryModel, Fact};
 pub use belief::Changes;
 pub use dealt::DealtRings;
 pub use evidence::{BackgroundColumns, Evidence, EvidenceBuilder, ReleaseColumns};
 pub use forward::{Before, believed_after};
-pub use joint::{BUDGET, Fact, Joint};
-pub use lifespan::{AdversaryModel, Disclosure, Findings, Sets, Wanted};
+pub use joint::{BUDGET, Joint};
+pub use lifespan::{Disclosure, Findings, Sets, Wanted};
 pub use memory::Histories;
 pub use partners::Partnerships;
 pub use people::Appearances;

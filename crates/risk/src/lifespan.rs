@@ -5,36 +5,11 @@ mod times;
 
 use rayon::prelude::*;
 
-use super::background::{ALL, by_place};
+use super::background::{ALL, AdversaryModel, by_place};
 use super::cover::{Candidates, join};
 use super::evidence::{Evidence, NONE, ReleaseEvidence, distinct};
 use super::{BUDGET, Joint, UpdateGraph, Version};
 use crate::error::{Error, Result};
-
-/// Sight of the reader.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum AdversaryModel {
-    /// The reader knows the group of each person. The theorems are about this reader, who needs private views.
-    Group,
-    /// Public tables: the person is in one of the rows that cover the person's quasi-identifiers, each equally likely.
-    Cover,
-    /// The reader of [`Group`](Self::Group) who also combines people: a row is at most one person's, in all releases.
-    Joint,
-    /// The reader of [`Cover`](Self::Cover) who also combines people.
-    JointCover,
-}
-
-impl AdversaryModel {
-    /// Returns true if the reader knows which group holds the person.
-    pub fn knows_groups(self) -> bool {
-        matches!(self, Self::Group | Self::Joint)
-    }
-
-    /// Returns true if the reader combines people.
-    pub fn is_joint(self) -> bool {
-        matches!(self, Self::Joint | Self::JointCover)
-    }
-}
 
 /// Most people looked at in one piece, and fewest.
 const PIECE: [usize; 2] = [16_384, 32];

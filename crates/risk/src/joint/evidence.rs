@@ -3,7 +3,7 @@
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
-use super::super::background::ALL;
+use super::super::background::{ALL, Fact};
 use super::super::evidence::{Evidence, distinct};
 use super::model::{Model, Slot, Version};
 use crate::error::{Error, Result, thousands};
@@ -11,18 +11,7 @@ use crate::error::{Error, Result, thousands};
 /// Most pairs of people and different rows that cover them, where no groups are known.
 const PAIRS: usize = 200_000_000;
 
-/// Knowledge of a reader about a person's sensitive value.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Fact {
-    /// Code of the identifier.
-    pub(in super::super) person: u32,
-    /// Number of the release, or all of them.
-    pub(in super::super) release: u64,
-    /// Code of the value.
-    pub(in super::super) value: u32,
-}
-
-/// Builds the model of a reader who knows everybody's group.
+/// The reader knows who is in which group.
 pub(super) fn by_groups(evidence: &Evidence) -> Model {
     let mut model = Model::default();
     for (number, release) in (1..).zip(&evidence.releases) {

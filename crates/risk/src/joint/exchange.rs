@@ -7,9 +7,8 @@
 
 use rustc_hash::FxHashMap;
 
-use super::model::Model;
+use super::model::{Model, Verdict};
 use super::parts::Part;
-use super::prove::Verdict;
 use super::reach::Reach;
 
 /// The versions of a part and the rows that they compete for.

@@ -36,11 +36,11 @@ mod tests;
 
 use rayon::prelude::*;
 
-pub use self::evidence::Fact;
-use self::model::Model;
-use self::prove::{Effort, Limits, Verdict, prove};
+use self::model::{Model, Verdict};
+use self::prove::{Effort, Limits, prove};
 use self::reach::Reach;
-use super::{AdversaryModel, Evidence, Updates};
+use super::background::AdversaryModel;
+use super::{Evidence, Updates};
 use crate::error::Result;
 
 /// Decisions of the solver for each part of people who depend on each other.

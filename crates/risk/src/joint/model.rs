@@ -31,6 +31,15 @@ pub(super) struct Version {
     pub hint: u32,
 }
 
+/// What is known of a value of a version.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Verdict {
+    Possible,
+    Impossible,
+    /// The budget did not suffice.
+    Undecided,
+}
+
 /// Slots and the versions that share them: a group, or a whole release if the reader knows no groups.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Pool {

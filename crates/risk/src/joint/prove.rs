@@ -13,7 +13,7 @@ use rustsat_batsat::BasicSolver;
 
 use super::assignment::NOWHERE;
 use super::exchange::Exchange;
-use super::model::Model;
+use super::model::{Model, Verdict};
 use super::parts::Part;
 use super::reach::Reach;
 use crate::error::{Error, Result};
@@ -23,16 +23,7 @@ const SLICE: u64 = 20_000;
 /// Pairs are excluded one by one up to here; beyond, with variables of their own.
 const PAIRWISE: usize = 12;
 
-/// Verdict on a value of a version.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Verdict {
-    Possible,
-    Impossible,
-    /// The budget did not suffice.
-    Undecided,
-}
-
-/// Limits of a proof, and a way to stop it if nobody waits for it.
+/// How far a proof may go, and how to find out whether anybody still waits for it.
 #[derive(Clone, Copy)]
 pub(super) struct Limits<'a> {
     /// Decisions of the solver for a part.

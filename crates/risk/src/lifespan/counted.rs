@@ -5,10 +5,10 @@
 
 use rustc_hash::FxHashMap;
 
-use super::super::background::ALL;
+use super::super::background::{ALL, AdversaryModel};
 use super::super::cover::{Boxes, Counts};
 use super::super::evidence::{NONE, distinct};
-use super::{AdversaryModel, Disclosure, Findings, Wanted};
+use super::{Disclosure, Findings, Wanted};
 
 /// Fewest people in the same releases whose candidates are counted together: each such count looks at all boxes of the releases.
 const FEWEST: usize = 256;
