@@ -1,6 +1,6 @@
 //! Conditions on a snapshot when it leaves the window, however it was put together.
 
-use super::stream::{Departed, Placed};
+use super::record::{Departed, Placed};
 use super::window::Value;
 use crate::error::{Error, Result};
 

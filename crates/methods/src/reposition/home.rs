@@ -3,7 +3,7 @@
 //! Most values leave a snapshot whole, with all of their records at once. Then it does not matter which are drawn, and only where a value is divided are its
 //! records put in order by lot.
 
-use super::stream::{Placed, Record};
+use super::record::{Placed, Record};
 use super::window::{Value, mix};
 
 /// The records of a snapshot.
@@ -25,49 +25,14 @@ struct OfValue {
     in_order: bool,
 }
 
-/// Counts of records by value, all 0 between uses: snapshots are small, and there may be many values.
-#[derive(Debug, Default)]
-pub(super) struct Tally(Vec<usize>);
-
-impl Tally {
-    fn of(&mut self, value: Value) -> &mut usize {
-        let value = value as usize;
-        if value >= self.0.len() {
-            self.0.resize(value + 1, 0);
-        }
-        &mut self.0[value]
-    }
-
-    /// Returns the bytes held.
-    pub(super) fn size(&self) -> usize {
-        self.0.capacity() * size_of::<usize>()
-    }
-}
-
 impl Home {
-    pub(super) fn new(arrived: Vec<Record>, tally: &mut Tally) -> Self {
-        let mut values = Vec::new();
-        for record in &arrived {
-            let count = tally.of(record.value);
-            if *count == 0 {
-                values.push(OfValue { value: record.value, start: 0, end: 0, in_order: false });
-            }
-            *count += 1;
-        }
-        values.sort_unstable_by_key(|of| of.value);
-        let mut before = 0;
-        for of in &mut values {
-            of.start = before;
-            before += std::mem::replace(tally.of(of.value), before);
-        }
-        let mut records = arrived.clone();
-        for record in arrived {
-            let place = tally.of(record.value);
-            records[*place] = record;
-            *place += 1;
-        }
-        for of in &mut values {
-            of.end = std::mem::take(tally.of(of.value));
+    pub(super) fn new(mut records: Vec<Record>) -> Self {
+        records.sort_by_key(|record| record.value);
+        let (mut values, mut start) = (Vec::new(), 0);
+        for of_value in records.chunk_by(|a, b| a.value == b.value) {
+            let end = start + of_value.len();
+            values.push(OfValue { value: of_value[0].value, start, end, in_order: false });
+            start = end;
         }
         Self { left: records.len(), records, values }
     }
@@ -127,68 +92,12 @@ fn tell_apart<'a>(priorities: impl Iterator<Item = &'a mut u64>) -> bool {
 }
 
 /// Puts records in an order by lot: by other random numbers made of their priorities, and a number that all share.
-pub(super) fn reorder(placed: &mut Vec<Placed>, salt: u64) {
-    let lot = |placed: &Placed| mix(placed.record.priority ^ salt);
-    // A lot's last bits give way to the record's place, so that numbers are sorted alone.
-    let mask = placed.len().next_power_of_two() as u64 - 1;
-    let place = |key: u64| (key & mask) as usize;
-    let mut keys: Vec<u64> = placed.iter().enumerate().map(|(at, placed)| lot(placed) & !mask | at as u64).collect();
-    sort_spread(&mut keys);
-    // So that the order of arrival decides nothing.
-    let mut alike = false;
-    for lots in keys.chunk_by_mut(|a, b| a & !mask == b & !mask).filter(|lots| lots.len() > 1) {
-        lots.sort_unstable_by_key(|&key| lot(&placed[place(key)]));
-        alike = true;
-    }
-    *placed = keys.into_iter().map(|key| placed[place(key)]).collect();
+pub(super) fn reorder(placed: &mut [Placed], salt: u64) {
+    placed.sort_unstable_by_key(|placed| mix(placed.record.priority ^ salt));
     // Side by side they would be known for twins.
-    if alike && tell_apart(placed.iter_mut().map(|placed| &mut placed.record.priority)) {
+    if tell_apart(placed.iter_mut().map(|placed| &mut placed.record.priority)) {
         reorder(placed, salt);
     }
-}
-
-/// Fewer numbers than these are sorted at once.
-const FEW: usize = 64;
-/// Greatest number of bits that decide a number's first place, to stay in the cache.
-const BITS: u32 = 12;
-/// Most numbers with the same first bits that are put in order one by one. Unless there are many numbers, there are seldom more.
-const MOST: usize = 16;
-
-/// Sorts numbers that are spread over all there are, as random ones: each is put near its place by its first bits.
-fn sort_spread(numbers: &mut Vec<u64>) {
-    if numbers.len() < FEW {
-        numbers.sort_unstable();
-        return;
-    }
-    let bits = numbers.len().ilog2().min(BITS);
-    let part = |number: u64| (number >> (u64::BITS - bits)) as usize;
-    let mut ends = vec![0_usize; 1 << bits];
-    numbers.iter().for_each(|&number| ends[part(number)] += 1);
-    let (mut before, mut most) = (0, 0);
-    for end in &mut ends {
-        most = most.max(*end);
-        before += std::mem::replace(end, before);
-    }
-    let mut sorted = vec![0; numbers.len()];
-    for &number in numbers.iter() {
-        let end = &mut ends[part(number)];
-        let mut at = *end;
-        *end += 1;
-        // Those of its part that came before, and belong behind it. What is in front of its part is smaller.
-        while most <= MOST && at > 0 && sorted[at - 1] > number {
-            sorted[at] = sorted[at - 1];
-            at -= 1;
-        }
-        sorted[at] = number;
-    }
-    if most > MOST {
-        let mut start = 0;
-        for end in ends {
-            sorted[start..end].sort_unstable();
-            start = end;
-        }
-    }
-    *numbers = sorted;
 }
 
 #[cfg(test)]
@@ -203,47 +112,28 @@ mod tests {
     }
 
     proptest! {
-        /// Against sorting all of them; again with the same tally, of which nothing is left.
+        /// Against sorting all of them.
         #[test]
         fn records_by_value_and_lot(
-            snapshots in prop::collection::vec(prop::collection::vec((0_u32..6, any::<u64>()), 0..60), 1..4),
+            snapshot in prop::collection::vec((0_u32..6, any::<u64>()), 0..60),
         ) {
-            let mut tally = Tally::default();
-            for snapshot in snapshots {
-                let arrived = records(&snapshot);
-                let mut sorted = arrived.clone();
-                sorted.sort_by_key(|record| (record.value, record.priority));
-                let mut home = Home::new(arrived, &mut tally);
-                prop_assert_eq!(home.counts().iter().map(|&(_, count)| count as usize).sum::<usize>(), sorted.len());
-                prop_assert!(home.draw(9, 1, 0, &mut Vec::new()).is_none());
-                for (value, count) in home.counts() {
-                    prop_assert!(home.draw(value, count as usize + 1, 3, &mut Vec::new()).is_none());
-                    let mut drawn = Vec::new();
-                    for count in [1, count as usize - 1] {
-                        home.draw(value, count, 3, &mut drawn).unwrap();
-                    }
-                    let mut of_value: Vec<_> = sorted.iter().filter(|record| record.value == value).collect();
-                    of_value.rotate_right(1);
-                    prop_assert!(drawn.iter().map(|placed| &placed.record).eq(of_value));
+            let arrived = records(&snapshot);
+            let mut sorted = arrived.clone();
+            sorted.sort_by_key(|record| (record.value, record.priority));
+            let mut home = Home::new(arrived);
+            prop_assert_eq!(home.counts().iter().map(|&(_, count)| count as usize).sum::<usize>(), sorted.len());
+            prop_assert!(home.draw(9, 1, 0, &mut Vec::new()).is_none());
+            for (value, count) in home.counts() {
+                prop_assert!(home.draw(value, count as usize + 1, 3, &mut Vec::new()).is_none());
+                let mut drawn = Vec::new();
+                for count in [1, count as usize - 1] {
+                    home.draw(value, count, 3, &mut drawn).unwrap();
                 }
-                prop_assert_eq!(home.left(), 0);
+                let mut of_value: Vec<_> = sorted.iter().filter(|record| record.value == value).collect();
+                of_value.rotate_right(1);
+                prop_assert!(drawn.iter().map(|placed| &placed.record).eq(of_value));
             }
-        }
-
-        /// The order is as if whole lots were sorted, even by their last bits.
-        #[test]
-        fn an_order_by_whole_lots(
-            priorities in prop::collection::vec((0_u64..4, any::<u64>()), 0..40),
-            salt in any::<u64>(),
-        ) {
-            // Priorities whose lots have one of four beginnings, from the other end of `mix`.
-            let lots: Vec<u64> = priorities.iter().enumerate().map(|(at, (high, low))| high << 62 | (low & 63) << 6 | at as u64).collect();
-            let drawn: Vec<(Value, u64)> = lots.iter().map(|&lot| (0, unmixed(lot) ^ salt)).collect();
-            let mut placed: Vec<Placed> = records(&drawn).into_iter().map(|record| Placed { record, home: 0 }).collect();
-            let mut expected = placed.clone();
-            expected.sort_by_key(|placed| mix(placed.record.priority ^ salt));
-            reorder(&mut placed, salt);
-            prop_assert_eq!(placed, expected);
+            prop_assert_eq!(home.left(), 0);
         }
     }
 
@@ -256,7 +146,7 @@ mod tests {
             salt in any::<u64>(),
         ) {
             let arrived = records(&snapshot);
-            let mut home = Home::new(arrived.clone(), &mut Tally::default());
+            let mut home = Home::new(arrived.clone());
             for (value, count) in home.counts() {
                 let mut sorted: Vec<Record> = arrived.iter().copied().filter(|record| record.value == value).collect();
                 by_lot(&mut sorted);
@@ -275,31 +165,6 @@ mod tests {
                 }
             }
         }
-
-        #[test]
-        fn spread_numbers_are_sorted(
-            mut numbers in prop::collection::vec((0_u64..3, any::<u64>()), 0..5000),
-            alike in any::<bool>(),
-        ) {
-            // Spread over all, or a quarter and a few others.
-            let mut numbers: Vec<u64> =
-                numbers.drain(..).map(|(high, low)| if alike { ((high / 2) << 62) | (low & 0xff) } else { low }).collect();
-            let mut sorted = numbers.clone();
-            sorted.sort_unstable();
-            sort_spread(&mut numbers);
-            prop_assert_eq!(numbers, sorted);
-        }
-    }
-
-    /// Returns the number that is mixed to a number.
-    fn unmixed(number: u64) -> u64 {
-        // Inverses of odd factors by Newton's method, and of shifts by shifting on.
-        let inverse =
-            |factor: u64| (0..6).fold(factor, |x, _| x.wrapping_mul(2_u64.wrapping_sub(factor.wrapping_mul(x))));
-        let unshift = |z: u64, by: u32| (0..64 / by).fold(z, |x, _| z ^ x >> by);
-        let z = unshift(number, 31).wrapping_mul(inverse(0x94d0_49bb_1331_11eb));
-        let z = unshift(z, 27).wrapping_mul(inverse(0xbf58_476d_1ce4_e5b9));
-        unshift(z, 30).wrapping_sub(0x9e37_79b9_7f4a_7c15)
     }
 
     #[test]
@@ -314,7 +179,7 @@ mod tests {
             priorities.sort_unstable();
             priorities
         };
-        let home = || Home::new(records(&[(1, 7), (0, 7), (1, 7), (1, 7), (1, 8)]), &mut Tally::default());
+        let home = || Home::new(records(&[(1, 7), (0, 7), (1, 7), (1, 7), (1, 8)]));
         // Whether the value is drawn whole or divided.
         let whole = priorities(&mut home(), &[4]);
         assert!(whole.contains(&7) && whole.contains(&8), "{whole:?}");

@@ -5,51 +5,12 @@ use std::collections::btree_map::Entry;
 
 use super::Reposition;
 use super::check::Check;
-use super::home::{Home, Tally, reorder};
+use super::home::{Home, reorder};
+use super::record::{Departed, Pending, Placed, Record};
 use super::window::{Left, Value, Window, mix};
 use crate::error::{Error, Result};
 
-/// A record of a snapshot.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Record {
-    /// Its sensitive value.
-    pub value: Value,
-    /// A secret random number, by which records are drawn.
-    pub priority: u64,
-    /// Number that the caller knows it by.
-    pub row: u64,
-}
-
-/// A record that was given a place.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Placed {
-    /// The record.
-    pub record: Record,
-    /// Its original time.
-    pub home: i64,
-}
-
-/// A snapshot that has left the window: both sets are final.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Departed {
-    /// Time of the snapshot.
-    pub time: i64,
-    /// Published at this time, in random order.
-    pub published: Vec<Placed>,
-    /// Of this time, and never published.
-    pub suppressed: Vec<Placed>,
-}
-
-/// A record that is held back, and its time of publication as things are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Pending {
-    /// The record and its original time.
-    pub placed: Placed,
-    /// Time of the snapshot that publishes it.
-    pub place: Option<i64>,
-}
-
-/// Numbers of all records so far by what became of them.
+/// What became of all records so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Totals {
     /// Records that arrived.
@@ -74,7 +35,6 @@ pub struct Stream {
     suppress_cost: f64,
     /// Records by their original time.
     homes: BTreeMap<i64, Home>,
-    tally: Tally,
     /// Time of the newest snapshot.
     newest: Option<i64>,
     held: usize,
@@ -93,7 +53,6 @@ impl Stream {
             width: params.window as i64,
             suppress_cost: params.suppress_cost(),
             homes: BTreeMap::new(),
-            tally: Tally::default(),
             newest: None,
             held: 0,
             check: Check::new(params.l, params.window as i64),
@@ -124,7 +83,7 @@ impl Stream {
     /// Returns the bytes held.
     pub fn size(&self) -> usize {
         let homes = self.homes.values().map(Home::size).sum::<usize>();
-        self.window.size() + homes + self.tally.size() + self.check.size()
+        self.window.size() + homes + self.check.size()
     }
 
     /// Takes in the snapshot of a time, which is later than all before. What leaves the window is handed to `leave`.
@@ -158,7 +117,7 @@ impl Stream {
         }
         self.totals.arrived += records.len();
         self.held += records.len();
-        let home = Home::new(records, &mut self.tally);
+        let home = Home::new(records);
         self.window.arrive(time, &home.counts());
         if home.left() > 0 {
             self.homes.insert(time, home);
@@ -226,8 +185,7 @@ impl Stream {
             let suppressed: Vec<(Value, u32)> = suppressed.into_iter().collect();
             self.window.restore(time, published.into_iter().collect(), &suppressed);
         }
-        let tally = &mut self.tally;
-        self.homes = homes.into_iter().map(|(time, records)| (time, Home::new(records, tally))).collect();
+        self.homes = homes.into_iter().map(|(time, records)| (time, Home::new(records))).collect();
         self.held = pending.len();
         self.totals.arrived = pending.len();
         self.newest = Some(newest);
