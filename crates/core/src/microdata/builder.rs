@@ -320,7 +320,7 @@ impl MicrodataBuilder {
         // Identifiers are put in one piece first, which is work for one core.
         let (identifiers, finished) = rayon::join(identified, finished);
         let identifiers = identifiers?;
-        let (sensitive, mut other, within, updates, mut quasi) = finished?;
+        let (sensitive, other, within, updates, quasi) = finished?;
         let columns = EncodedColumns {
             key,
             identifiers: identifiers.as_ref(),
@@ -339,17 +339,12 @@ impl MicrodataBuilder {
                 &by_codes
             }
         };
-        let in_order = |column: &Encoded| {
-            let mut codes = vec![0; rows];
-            let chunks = codes.par_chunks_mut(4096).zip(arrival.par_chunks(4096));
-            chunks.for_each(|(codes, arrival)| column.codes.gather(arrival, codes.iter_mut()));
-            codes
-        };
+        let in_order = |column: &Encoded| arrival.par_iter().map(|&row| column.codes.at(row)).collect();
         let sensitive_codes = sensitive.as_ref().map(|column| column.codes.of_rows(arrival)).unwrap_or_default();
         let within =
             within.map(|encoded| (in_order(&encoded), encoded)).map(|(codes, encoded)| (encoded.attribute, codes));
-        let quasi_codes = RowCodes::new(&mut quasi, arrival);
-        let other_codes = put_together(&mut other, arrival);
+        let quasi_codes = RowCodes::new(&quasi, arrival);
+        let other_codes = put_together(&other, arrival);
         // What they are about is decided, and who they are about is not told.
         let people = people.filter(|_| !nameless);
         let other = other.into_iter().map(|encoded| encoded.attribute).collect();

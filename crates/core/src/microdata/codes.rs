@@ -17,43 +17,24 @@ pub trait Code: Copy + Default + Ord + Send + Sync + 'static {
     fn wide(self) -> u32;
 }
 
-impl Code for u8 {
-    const MOST: u32 = Self::MAX as u32;
+macro_rules! implement_code {
+    ($($number:ty)*) => {$(
+        impl Code for $number {
+            const MOST: u32 = Self::MAX as u32;
 
-    fn of(code: u32) -> Self {
-        debug_assert!(code <= Self::MAX.into());
-        code as Self
-    }
+            fn of(code: u32) -> Self {
+                debug_assert!(code <= Self::MOST);
+                code as Self
+            }
 
-    fn wide(self) -> u32 {
-        self.into()
-    }
+            fn wide(self) -> u32 {
+                self.into()
+            }
+        }
+    )*};
 }
 
-impl Code for u16 {
-    const MOST: u32 = Self::MAX as u32;
-
-    fn of(code: u32) -> Self {
-        debug_assert!(code <= Self::MAX.into());
-        code as Self
-    }
-
-    fn wide(self) -> u32 {
-        self.into()
-    }
-}
-
-impl Code for u32 {
-    const MOST: Self = Self::MAX;
-
-    fn of(code: u32) -> Self {
-        code
-    }
-
-    fn wide(self) -> u32 {
-        self
-    }
-}
+implement_code!(u8 u16 u32);
 
 /// The same of codes of any width: a loop for each.
 #[macro_export]
@@ -69,6 +50,18 @@ macro_rules! of_width {
 }
 #[doc(hidden)]
 pub use of_width;
+
+/// Makes codes of the same width of codes of any.
+macro_rules! in_same_width {
+    ($codes:expr, $slice:ident => $result:expr) => {
+        match $codes {
+            Codes::Bytes($slice) => Codes::Bytes($result),
+            Codes::Short($slice) => Codes::Short($result),
+            Codes::Wide($slice) => Codes::Wide($result),
+        }
+    };
+}
+pub(super) use in_same_width;
 
 /// Codes of rows.
 #[derive(Debug, Clone)]
@@ -122,47 +115,28 @@ impl Codes {
     /// Returns the code of a row that is there.
     #[inline]
     pub fn at(&self, row: u32) -> u32 {
-        of_width!(self, codes => codes[row as usize].wide())
+        self.get(row as usize)
     }
 
-    /// Returns all codes, row by row. There may be more than rows have numbers: see [`RowCodes`](super::RowCodes).
+    /// Returns the code at a place. There may be more places than rows have numbers: see [`RowCodes`](super::RowCodes).
+    #[inline]
+    pub(super) fn get(&self, place: usize) -> u32 {
+        of_width!(self, codes => codes[place].wide())
+    }
+
+    /// Returns all codes, row by row.
     pub fn iter(&self) -> impl Iterator<Item = u32> + '_ {
         self.part(0..self.len())
     }
 
-    /// Returns the codes of a range of rows.
+    /// Returns the codes of rows that are there, from one to before another.
     pub fn part(&self, rows: Range<usize>) -> impl Iterator<Item = u32> + '_ {
-        // Of one width, and none of the others.
-        let (bytes, short, wide): (&[u8], &[u16], &[u32]) = match self {
-            Self::Bytes(codes) => (&codes[rows], &[], &[]),
-            Self::Short(codes) => (&[], &codes[rows], &[]),
-            Self::Wide(codes) => (&[], &[], &codes[rows]),
-        };
-        let narrow = bytes.iter().map(|&code| code.into()).chain(short.iter().map(|&code| code.into()));
-        narrow.chain(wide.iter().copied())
+        rows.map(|row| self.get(row))
     }
 
     /// Returns the codes of these rows, which are there; on all cores.
     pub fn of_rows(&self, rows: &[u32]) -> Self {
-        fn taken<C: Code>(codes: &[C], rows: &[u32]) -> Vec<C> {
-            rows.par_iter().with_min_len(1024).map(|&row| codes[row as usize]).collect()
-        }
-        match self {
-            Self::Bytes(codes) => Self::Bytes(taken(codes, rows)),
-            Self::Short(codes) => Self::Short(taken(codes, rows)),
-            Self::Wide(codes) => Self::Wide(taken(codes, rows)),
-        }
-    }
-
-    /// Copies the codes of some rows to the places of `out`, as many.
-    pub(super) fn gather<'a, C: Code>(&self, rows: &[u32], out: impl Iterator<Item = &'a mut C>) {
-        let places = out.zip(rows);
-        of_width!(self, codes => places.for_each(|(out, &row)| *out = C::of(codes[row as usize].wide())));
-    }
-
-    /// Copies the codes of the rows from `first` on, each to a place of `out`.
-    pub(super) fn copy_from<'a, C: Code>(&self, first: usize, out: impl Iterator<Item = &'a mut C>) {
-        of_width!(self, codes => out.zip(&codes[first..]).for_each(|(out, &code)| *out = C::of(code.wide())));
+        in_same_width!(self, codes => rows.par_iter().with_min_len(1024).map(|&row| codes[row as usize]).collect())
     }
 
     /// Returns the bytes that a code of so many values needs.
@@ -176,21 +150,19 @@ impl Codes {
 
     /// Returns the bytes of a code.
     pub(super) fn bytes(&self) -> usize {
-        match self {
-            Self::Bytes(_) => size_of::<u8>(),
-            Self::Short(_) => size_of::<u16>(),
-            Self::Wide(_) => size_of::<u32>(),
+        fn of<C>(_: &[C]) -> usize {
+            size_of::<C>()
         }
+        of_width!(self, codes => of(codes))
     }
 
     /// Appends codes.
     pub fn extend(&mut self, more: &[u32]) {
         self.widen(more.iter().copied().max().unwrap_or(0));
-        match self {
-            Self::Bytes(codes) => codes.extend(more.iter().map(|&code| code as u8)),
-            Self::Short(codes) => codes.extend(more.iter().map(|&code| code as u16)),
-            Self::Wide(codes) => codes.extend_from_slice(more),
+        fn all<C: Code>(codes: &mut Vec<C>, more: &[u32]) {
+            codes.extend(more.iter().map(|&code| C::of(code)));
         }
+        of_width!(self, codes => all(codes, more));
     }
 
     /// Appends other codes.
@@ -206,11 +178,7 @@ impl Codes {
     /// Replaces each code by its rank.
     pub fn rank(&mut self, ranks: &[u32]) {
         self.widen((ranks.len() as u32).saturating_sub(1));
-        match self {
-            Self::Bytes(codes) => codes.par_iter_mut().for_each(|code| *code = ranks[*code as usize] as u8),
-            Self::Short(codes) => codes.par_iter_mut().for_each(|code| *code = ranks[*code as usize] as u16),
-            Self::Wide(codes) => codes.par_iter_mut().for_each(|code| *code = ranks[*code as usize]),
-        }
+        of_width!(self, codes => codes.par_iter_mut().for_each(|code| *code = Code::of(ranks[code.wide() as usize])));
     }
 
     /// Gives a row that is there the code of another one.
@@ -221,27 +189,16 @@ impl Codes {
 
     /// Makes room for codes up to this one.
     fn widen(&mut self, greatest: u32) {
-        match self {
-            Self::Bytes(codes) if greatest > u8::MAX.into() => {
-                *self = match greatest > u16::MAX.into() {
-                    true => Self::Wide(codes.iter().copied().map(Into::into).collect()),
-                    false => Self::Short(codes.iter().copied().map(Into::into).collect()),
-                };
-            }
-            Self::Short(codes) if greatest > u16::MAX.into() => {
-                *self = Self::Wide(codes.iter().copied().map(Into::into).collect());
-            }
-            _ => {}
+        match Self::bytes_of(greatest as usize + 1) {
+            bytes if bytes <= self.bytes() => {}
+            2 => *self = Self::Short(self.iter().map(Code::of).collect()),
+            _ => *self = Self::Wide(self.iter().collect()),
         }
     }
 
     /// Returns the bytes held.
     pub fn size(&self) -> usize {
-        match self {
-            Self::Bytes(codes) => codes.capacity(),
-            Self::Short(codes) => codes.capacity() * size_of::<u16>(),
-            Self::Wide(codes) => codes.capacity() * size_of::<u32>(),
-        }
+        of_width!(self, codes => codes.capacity()) * self.bytes()
     }
 }
 
@@ -266,11 +223,6 @@ mod tests {
             expected.extend(more);
             assert_eq!(codes.iter().collect::<Vec<_>>(), expected);
         }
-        let mut out = vec![0; 3];
-        codes.gather::<u32>(&[7, 0, 1], out.iter_mut());
-        assert_eq!(out, [u32::MAX - 2, 0, 255]);
-        codes.copy_from::<u32>(4, out.iter_mut().rev());
-        assert_eq!(out, [1, 65_536, 65_535]);
         assert_eq!(codes.part(1..4).collect::<Vec<_>>(), [255, 256, 3]);
         let at_once: Codes = [7, 1 << 20].into_iter().collect();
         assert_eq!(at_once.iter().collect::<Vec<_>>(), [7, 1 << 20]);

@@ -11,7 +11,6 @@ use datafusion::logical_expr::EmitTo;
 use datafusion::physical_plan::aggregates::group_values::{GroupValues, new_group_values};
 use datafusion::physical_plan::aggregates::order::GroupOrdering;
 
-use super::near_numbers::NearNumbers;
 use super::{Attribute, Codes, Domain, Hierarchies, Hierarchy, Paths, compact_views, held, held_type};
 use crate::error::{Error, Result, thousands};
 
@@ -27,10 +26,6 @@ pub struct ColumnEncoder {
     codes: Codes,
     /// Codes of a batch.
     batch: Vec<u32>,
-    /// Codes that need no search, while most values are among them.
-    near: Option<NearNumbers>,
-    /// Places in a batch whose values are not.
-    far: Vec<u32>,
 }
 
 /// The order of a domain.
@@ -86,9 +81,7 @@ impl ColumnEncoder {
     pub fn try_new(field: FieldRef) -> Result<Self> {
         let single = Schema::new(vec![Field::new(field.name(), held_type(field.data_type()), true)]);
         let distinct = new_group_values(Arc::new(single), &GroupOrdering::None)?;
-        let near = NearNumbers::of_type(field.data_type());
-        let (groups, batch, far) = (Vec::new(), Vec::new(), Vec::new());
-        Ok(Self { field, distinct, groups, codes: Codes::default(), batch, near, far })
+        Ok(Self { field, distinct, groups: Vec::new(), codes: Codes::default(), batch: Vec::new() })
     }
 
     /// Appends rows.
@@ -114,43 +107,12 @@ impl ColumnEncoder {
     /// # Errors
     /// When DataFusion's grouping fails.
     pub fn encode(&mut self, array: &ArrayRef, codes: &mut Vec<u32>) -> Result<()> {
-        codes.clear();
-        if let Some(near) = self.near.take() {
-            self.near = self.encode_near(near, array, codes)?;
-            return Ok(());
-        }
         let mut groups = std::mem::take(&mut self.groups);
         self.intern(array, &mut groups)?;
+        codes.clear();
         codes.extend(groups.iter().map(|&group| group as u32));
         self.groups = groups;
         Ok(())
-    }
-
-    /// Returns the codes of whole numbers. Returns what knows their codes, unless most of the numbers are not known to it.
-    fn encode_near(
-        &mut self,
-        mut near: NearNumbers,
-        array: &ArrayRef,
-        codes: &mut Vec<u32>,
-    ) -> Result<Option<NearNumbers>> {
-        let mut far = std::mem::take(&mut self.far);
-        far.clear();
-        near.look_up(array, codes, &mut far);
-        let mut without_room = 0;
-        if !far.is_empty() {
-            let places = UInt32Array::from(far);
-            let values = take(array, &places, None)?;
-            let mut groups = std::mem::take(&mut self.groups);
-            self.intern(&values, &mut groups)?;
-            without_room = near.learn(&values, &groups);
-            for (&place, &group) in places.values().iter().zip(groups.iter()) {
-                codes[place as usize] = group as u32;
-            }
-            self.groups = groups;
-            far = places.values().to_vec();
-        }
-        self.far = far;
-        Ok((without_room <= array.len() / 2).then_some(near))
     }
 
     /// Appends rows with the values of rows that are there, by their places.
@@ -176,7 +138,7 @@ impl ColumnEncoder {
         &self.field
     }
 
-    /// Encodes by DataFusion's grouping alone, however close together numbers lie.
+    /// Puts the provisional codes of values in place of `groups`, as DataFusion's grouping returns them: see [`encode`](Self::encode).
     ///
     /// # Errors
     /// When DataFusion's grouping fails.
@@ -186,8 +148,7 @@ impl ColumnEncoder {
 
     /// Returns the bytes held.
     pub fn size(&self) -> usize {
-        let near = self.near.as_ref().map_or(0, NearNumbers::size);
-        self.distinct.size() + self.codes.size() + near
+        self.distinct.size() + self.codes.size()
     }
 
     /// Returns the number of different values so far.

@@ -3,8 +3,7 @@
 //! A [`MicrodataBuilder`] turns record batches into flat arrays of codes, one for all quasi-identifiers and one for the
 //! sensitive attribute. Every attribute has a sorted [`Domain`] to turn codes back into values. Rows are then put in the order of a
 //! keyed hash of their identifiers (of their codes, where there are none), so that nothing a method does can depend on the
-//! order of arrival. Large tables of people with worlds are put in order once more, by place (`neighbours`): by quasi-identifiers, and those that are
-//! alike as they stood.
+//! order of arrival.
 
 mod builder;
 mod cell;
@@ -20,20 +19,15 @@ mod hierarchy;
 mod identifiers;
 mod layout;
 mod loss;
-mod near_numbers;
-mod neighbours;
 mod nulls;
 mod order;
 mod place;
 mod roles;
-mod row_bytes;
 mod row_codes;
 mod row_hashes;
 mod shuffle;
-mod side_by_side;
 mod strata;
 mod text_order;
-mod thrown;
 mod types;
 mod updates;
 
@@ -60,16 +54,12 @@ pub use hierarchy::Hierarchy;
 pub use identifiers::{Among, HashKey, IdentifierBuilder, Identifiers, People, salts};
 pub use layout::Layout;
 pub use loss::{Loss, LossBuilder};
-pub use neighbours::MANY;
 pub use place::{PlaceCut, PlaceRouter, PlaceTree};
 pub use roles::{Role, Roles};
-pub use row_codes::RowCodes;
+pub use row_codes::{RowCodes, copied_rows};
 pub use row_hashes::RowHashes;
-pub(crate) use shuffle::drawn_at_once;
 pub use shuffle::{shuffle, shuffle_each};
-pub use side_by_side::copied_rows;
 pub use text_order::TextOrder;
-pub use thrown::room;
 pub use types::{compact_views, held, held_type};
 pub use types::{is_continuous, published_type, sql_type};
 pub use updates::Updates;
@@ -86,6 +76,11 @@ pub struct Attribute {
     pub domain: Domain,
     /// Hierarchy along which values generalize. Without one, to intervals.
     pub hierarchy: Option<std::sync::Arc<Hierarchy>>,
+}
+
+/// Returns so many items of no value, made on all cores: the system takes longer to give memory than a core to fill it.
+pub fn room<T: Default + Send>(items: usize) -> Vec<T> {
+    (0..items).into_par_iter().with_min_len(1 << 14).map(|_| T::default()).collect()
 }
 
 impl Attribute {
@@ -145,10 +140,7 @@ impl Microdata {
         if self.sensitive_codes.is_empty() {
             return Vec::new();
         }
-        let mut values = room(rows.len());
-        let chunks = values.par_chunks_mut(4096).zip(rows.par_chunks(4096));
-        chunks.for_each(|(values, rows)| self.sensitive_codes.gather(rows, values.iter_mut()));
-        values
+        rows.par_iter().map(|&row| self.sensitive_codes.at(row)).collect()
     }
 
     /// Returns the codes of a row's attributes that travel with the sensitive value.

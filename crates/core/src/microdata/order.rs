@@ -3,16 +3,17 @@
 use std::hash::Hasher;
 
 use rand::SeedableRng;
+use rand::seq::SliceRandom;
 use rand_chacha::ChaCha20Rng;
 use siphasher::sip::SipHasher13;
 
-use super::hash_order::{Alike, HashOrder, Hashed};
-use super::{Encoded, HashKey, shuffle};
+use super::hash_order::in_hash_order;
+use super::{Encoded, HashKey};
 use crate::error::Result;
 
-/// Places of arrival in the order of a keyed hash of the rows' codes. Rows that are alike in all columns are
-/// interchangeable; where there are some, all rows are shuffled once more, so that they do not stand together.
+/// Returns places of arrival in the order of a keyed hash of the rows' codes.
 ///
+/// Rows that are alike in all columns are interchangeable; where there are some, all rows are shuffled once more, so that they do not stand together.
 /// Two rows that differ have one hash with probability 2^-64; their order would be that of arrival.
 ///
 /// # Errors
@@ -26,13 +27,15 @@ pub(super) fn by_codes(columns: &[&Encoded], rows: usize, key: HashKey) -> Resul
         }
         Ok(())
     };
+    let equal = |a: u32, b: u32| columns.iter().all(|column| column.codes.at(a) == column.codes.at(b));
     // Rows that are alike may stand in any order.
-    let HashOrder { rows: mut order, has_alike } = HashOrder::try_new(rows, hashes, Alike::Ends, |_| {}, Hashed::row)?;
+    let (order, has_alike) = in_hash_order(rows, hashes, equal, |_| {})?;
+    let mut order: Vec<u32> = order.into_iter().map(|hashed| hashed.row()).collect();
     if has_alike {
         let mut seed = [0; 32];
         seed[..8].copy_from_slice(&key[0].to_le_bytes());
         seed[8..16].copy_from_slice(&key[1].to_le_bytes());
-        shuffle(&mut order, &mut ChaCha20Rng::from_seed(seed));
+        order.shuffle(&mut ChaCha20Rng::from_seed(seed));
     }
     Ok(order)
 }

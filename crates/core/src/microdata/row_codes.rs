@@ -1,35 +1,23 @@
 //! Codes of several columns, row after row, in as few bytes as the greatest needs. Methods look at all codes of a
 //! row at once, and at rows in any order; more of what is small stays in the cache.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-
 use rayon::prelude::*;
 
 use super::Encoded;
-use super::codes::{Code, Codes};
-use super::side_by_side::{append_rows, copied_rows};
+use super::codes::{Code, Codes, in_same_width, of_width};
 
-/// Rows put together at a time: few enough that they stay in the cache while one column after the other is written to them.
-const ROWS: usize = 4096;
+/// Returns the codes of encoded columns, row after row; row `i` is the one that arrived as number `arrival[i]`. There must be room for the codes of all
+/// columns.
+pub(super) fn put_together<C: Code>(columns: &[Encoded], arrival: &[u32]) -> Vec<C> {
+    let codes_of = |&row: &u32| columns.iter().map(move |column| C::of(column.codes.at(row)));
+    arrival.par_iter().with_min_len(1024).flat_map_iter(codes_of).collect()
+}
 
-/// Returns the codes of encoded columns, row after row; row `i` is the one that arrived as number `arrival[i]`. Codes have room for those of all columns,
-/// which are taken from these.
-///
-/// First side by side as they arrived, and then in their order: rows that stand together in that are all over the memory, and to look one up for each
-/// column takes as many times as long.
-pub(super) fn put_together<C: Code + Into<C>>(columns: &mut [Encoded], arrival: &[u32]) -> Vec<C> {
-    let d = columns.len();
-    if d == 0 {
-        return Vec::new();
-    }
-    let mut arrived = vec![C::default(); columns[0].codes.len() * d];
-    arrived.par_chunks_mut(ROWS * d).enumerate().for_each(|(number, codes)| {
-        for (j, column) in columns.iter().enumerate() {
-            column.codes.copy_from(number * ROWS, codes.iter_mut().skip(j).step_by(d));
-        }
-    });
-    columns.iter_mut().for_each(|column| column.codes = Codes::default());
-    copied_rows(&arrived, d, arrival)
+/// Returns copies of rows of a table, each of which has `d` items.
+pub fn copied_rows<T: Copy>(table: &[T], d: usize, rows: &[u32]) -> Vec<T> {
+    let mut copies = Vec::with_capacity(rows.len() * d);
+    rows.iter().for_each(|&row| copies.extend_from_slice(&table[row as usize * d..][..d]));
+    copies
 }
 
 /// Codes of the columns of a table.
@@ -40,8 +28,8 @@ pub struct RowCodes {
 }
 
 impl RowCodes {
-    /// Takes the codes out of encoded columns. Row `i` is the one that arrived as number `arrival[i]`.
-    pub(super) fn new(columns: &mut [Encoded], arrival: &[u32]) -> Self {
+    /// Puts the codes of encoded columns together; row `i` is the one that arrived as number `arrival[i]`.
+    pub(super) fn new(columns: &[Encoded], arrival: &[u32]) -> Self {
         let codes = match columns.iter().map(|column| column.codes.bytes()).max() {
             None => Codes::default(),
             Some(1) => Codes::Bytes(put_together(columns, arrival)),
@@ -96,22 +84,13 @@ impl RowCodes {
     #[inline]
     pub fn of(&self, row: u32) -> impl ExactSizeIterator<Item = u32> + Clone + '_ {
         let first = row as usize * self.columns;
-        match &self.codes {
-            Codes::Bytes(codes) => OfRow::Bytes(codes[first..first + self.columns].iter()),
-            Codes::Short(codes) => OfRow::Short(codes[first..first + self.columns].iter()),
-            Codes::Wide(codes) => OfRow::Wide(codes[first..first + self.columns].iter()),
-        }
+        (first..first + self.columns).map(|place| self.codes.get(place))
     }
 
     /// Returns the code of a row that is there, in a column.
     #[inline]
     pub fn at(&self, row: u32, column: usize) -> u32 {
-        let place = row as usize * self.columns + column;
-        match &self.codes {
-            Codes::Bytes(codes) => codes[place].into(),
-            Codes::Short(codes) => codes[place].into(),
-            Codes::Wide(codes) => codes[place],
-        }
+        self.codes.get(row as usize * self.columns + column)
     }
 
     /// Returns all codes, row after row.
@@ -119,22 +98,19 @@ impl RowCodes {
         self.codes.iter()
     }
 
-    /// Appends the codes of some rows, row after row: quicker than one row at a time.
+    /// Appends the codes of some rows, row after row.
     pub fn append_to(&self, out: &mut Vec<u32>, rows: impl Iterator<Item = u32>) {
-        match &self.codes {
-            Codes::Bytes(codes) => append_rows(codes, self.columns, rows, out),
-            Codes::Short(codes) => append_rows(codes, self.columns, rows, out),
-            Codes::Wide(codes) => append_rows(codes, self.columns, rows, out),
-        }
+        let d = self.columns;
+        of_width!(&self.codes, codes => {
+            rows.for_each(|row| out.extend(codes[row as usize * d..][..d].iter().map(|code| code.wide())));
+        });
     }
 
-    /// Returns the same, on all cores.
+    /// Returns the codes of some rows, row after row.
     pub fn copied(&self, rows: &[u32]) -> Vec<u32> {
-        match &self.codes {
-            Codes::Bytes(codes) => copied_rows(codes, self.columns, rows),
-            Codes::Short(codes) => copied_rows(codes, self.columns, rows),
-            Codes::Wide(codes) => copied_rows(codes, self.columns, rows),
-        }
+        let mut copies = Vec::with_capacity(rows.len() * self.columns);
+        self.append_to(&mut copies, rows.iter().copied());
+        copies
     }
 
     /// Changes codes of so many rows at a time, on all cores. `change` is given the first of these rows and their codes, row after row; there must be room
@@ -147,68 +123,26 @@ impl RowCodes {
             rows: usize,
             change: impl Fn(usize, &mut [u32]) + Sync,
         ) -> bool {
-            let wrong = AtomicBool::new(false);
             let pieces = codes.par_chunks_mut((rows * columns).max(1)).enumerate();
-            pieces.for_each_init(Vec::new, |wide, (piece, codes)| {
-                wide.clear();
-                wide.extend(codes.iter().map(|code| code.wide()));
-                change(piece * rows, wide);
-                if wide.iter().any(|&wide| wide > C::MOST) {
-                    return wrong.store(true, Ordering::Relaxed);
-                }
-                codes.iter_mut().zip(&*wide).for_each(|(code, &wide)| *code = C::of(wide));
+            let fits = pieces.try_for_each(|(piece, codes)| {
+                let mut wide: Vec<u32> = codes.iter().map(|code| code.wide()).collect();
+                change(piece * rows, &mut wide);
+                codes.iter_mut().zip(&wide).for_each(|(code, &wide)| *code = C::of(wide.min(C::MOST)));
+                wide.iter().all(|&wide| wide <= C::MOST).then_some(())
             });
-            !wrong.into_inner()
+            fits.is_some()
         }
-        match &mut self.codes {
-            Codes::Bytes(codes) => all(codes, self.columns, rows, change),
-            Codes::Short(codes) => all(codes, self.columns, rows, change),
-            Codes::Wide(codes) => all(codes, self.columns, rows, change),
-        }
+        of_width!(&mut self.codes, codes => all(codes, self.columns, rows, change))
     }
 
-    /// Returns the codes of some of the rows.
+    /// Returns the codes of some of the rows, in as many bytes.
     pub(super) fn part(&self, rows: &[u32]) -> Self {
-        let codes = match &self.codes {
-            Codes::Bytes(codes) => Codes::Bytes(copied_rows(codes, self.columns, rows)),
-            Codes::Short(codes) => Codes::Short(copied_rows(codes, self.columns, rows)),
-            Codes::Wide(codes) => Codes::Wide(copied_rows(codes, self.columns, rows)),
-        };
-        Self { columns: self.columns, codes }
-    }
-}
-
-/// Iterator over the rest of a row's codes.
-#[derive(Clone)]
-enum OfRow<'a> {
-    Bytes(std::slice::Iter<'a, u8>),
-    Short(std::slice::Iter<'a, u16>),
-    Wide(std::slice::Iter<'a, u32>),
-}
-
-impl Iterator for OfRow<'_> {
-    type Item = u32;
-
-    #[inline]
-    fn next(&mut self) -> Option<u32> {
-        match self {
-            Self::Bytes(codes) => codes.next().map(|&code| code.into()),
-            Self::Short(codes) => codes.next().map(|&code| code.into()),
-            Self::Wide(codes) => codes.next().copied(),
-        }
-    }
-
-    #[inline]
-    fn size_hint(&self) -> (usize, Option<usize>) {
-        match self {
-            Self::Bytes(codes) => codes.size_hint(),
-            Self::Short(codes) => codes.size_hint(),
-            Self::Wide(codes) => codes.size_hint(),
+        Self {
+            columns: self.columns,
+            codes: in_same_width!(&self.codes, codes => copied_rows(codes, self.columns, rows)),
         }
     }
 }
-
-impl ExactSizeIterator for OfRow<'_> {}
 
 #[cfg(test)]
 mod tests {
@@ -250,9 +184,7 @@ mod tests {
         for widths in [vec![], vec![100], vec![2, 100], vec![300, 2, 5], vec![2, MANY], vec![MANY, 300, 7]] {
             let columns: Vec<Encoded> = widths.iter().map(|&values| encoded(MANY, values)).collect();
             let arrival: Vec<u32> = (0..MANY as u32).map(|row| row * 13 % MANY as u32).collect();
-            let mut given: Vec<Encoded> = widths.iter().map(|&values| encoded(MANY, values)).collect();
-            let codes = RowCodes::new(&mut given, &arrival);
-            assert!(given.iter().all(|column| column.codes.is_empty()));
+            let codes = RowCodes::new(&columns, &arrival);
             let expected = |row: u32| columns.iter().map(move |column| column.codes.at(row * 13 % MANY as u32));
             let rows: Vec<u32> = [0, 1, MANY as u32 - 1].into_iter().chain((0..5000).map(|row| row * 3)).collect();
             for &row in &rows {

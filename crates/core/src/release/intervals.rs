@@ -1,7 +1,5 @@
 //! Published intervals, in as few bytes as the greatest code of a quasi-identifier needs.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-
 use rayon::prelude::*;
 
 use crate::error::{Error, Result};
@@ -35,21 +33,14 @@ impl Intervals {
             fill: impl Fn(&mut S, usize, &mut [[u32; 2]]) + Send + Sync,
         ) -> Option<Vec<C>> {
             let mut ends = vec![C::default(); groups * d * 2];
-            let wrong = AtomicBool::new(false);
             let chunks = ends.par_chunks_mut(GROUPS * d * 2).enumerate();
-            chunks.for_each_init(
-                || (init(), Vec::new()),
-                |(state, wide), (chunk, ends)| {
-                    wide.clear();
-                    wide.resize(ends.len() / 2, [u32::MAX, 0]);
-                    fill(state, chunk * GROUPS, wide);
-                    if wide.iter().any(|&[lo, hi]| lo > hi || hi > most) {
-                        return wrong.store(true, Ordering::Relaxed);
-                    }
-                    ends.iter_mut().zip(wide.as_flattened()).for_each(|(end, &code)| *end = C::of(code));
-                },
-            );
-            (!wrong.into_inner()).then_some(ends)
+            let fits = chunks.try_for_each_init(init, |state, (chunk, ends)| {
+                let mut wide = vec![[u32::MAX, 0]; ends.len() / 2];
+                fill(state, chunk * GROUPS, &mut wide);
+                ends.iter_mut().zip(wide.as_flattened()).for_each(|(end, &code)| *end = C::of(code.min(C::MOST)));
+                wide.iter().all(|&[lo, hi]| lo <= hi && hi <= most).then_some(())
+            });
+            fits.map(|()| ends)
         }
         if d == 0 {
             return Some(Self::default());
@@ -88,14 +79,11 @@ impl Intervals {
 
     /// Returns true if `is` holds for all groups, some at a time as by [`change`](Self::change).
     pub fn all(&self, is: impl Fn(usize, &[[u32; 2]]) -> bool + Sync) -> bool {
-        let pieces = (0..self.0.rows().div_ceil(GROUPS)).into_par_iter();
-        let near = pieces.map_init(Vec::new, |near, piece| {
-            let first = piece * GROUPS;
-            near.clear();
-            self.append_to(near, (first as u32..self.0.rows() as u32).take(GROUPS));
-            is(first, near.as_chunks().0)
-        });
-        near.all(|is| is)
+        let groups = 0..self.0.rows() as u32;
+        groups.into_par_iter().step_by(GROUPS).all(|first| {
+            let groups: Vec<u32> = (first..self.0.rows() as u32).take(GROUPS).collect();
+            is(first as usize, self.copied(&groups).as_chunks().0)
+        })
     }
 
     /// Copies the ends of some groups' intervals, group after group, on all cores.
@@ -108,7 +96,13 @@ impl Intervals {
         self.0.is_empty()
     }
 
-    /// Returns the intervals of a group, one for each quasi-identifier.
+    /// Returns that of a group that is there and a quasi-identifier.
+    #[inline]
+    pub(super) fn at(&self, group: u32, j: usize) -> [u32; 2] {
+        [self.0.at(group, 2 * j), self.0.at(group, 2 * j + 1)]
+    }
+
+    /// Those of a group that is there, one for each quasi-identifier.
     pub fn of(&self, group: u32) -> impl Iterator<Item = [u32; 2]> + Clone + '_ {
         let mut ends = self.0.of(group);
         std::iter::from_fn(move || Some([ends.next()?, ends.next()?]))

@@ -66,7 +66,12 @@ impl Groups {
         self.starts[group] as usize..self.starts[group + 1] as usize
     }
 
-    /// Returns true if every member is in a group.
+    /// Returns the group of a member.
+    pub fn group_of(&self, member: u32) -> u32 {
+        self.starts.partition_point(|&start| start <= member) as u32 - 1
+    }
+
+    /// Whether every member is in a group.
     pub fn are_whole(&self) -> bool {
         let ends = self.starts.first().zip(self.starts.last()).map_or((0, 0), |(&first, &last)| (first, last as usize));
         ends == (0, self.members.len())
@@ -137,33 +142,22 @@ impl Release {
     /// When a group has no real row, or one a value that is not in its domain, which no method may produce.
     pub fn cover(microdata: &Microdata, groups: &Groups) -> Result<Intervals> {
         let d = microdata.quasi.len();
-        let fill = |near: &mut Vec<u32>, first: usize, intervals: &mut [[u32; 2]]| {
-            // First what their rows have, and then what of it is least: rows are all over the memory, and a processor that has to know the first
-            // row's codes to guess right does not ask for the second row's.
-            let places = groups.starts[first] as usize..groups.starts[first + intervals.len() / d] as usize;
-            let people =
-                |range: std::ops::Range<usize>| groups.members[range].iter().filter(|row| **row != COUNTERFEIT);
-            near.clear();
-            near.reserve_exact(places.len() * d);
-            microdata.quasi_codes.append_to(near, people(places).copied());
-            let mut left = near.as_slice();
-            for (i, interval) in intervals.chunks_exact_mut(d).enumerate() {
-                let (codes, after) = left.split_at(people(groups.range(first + i)).count() * d);
-                for codes in codes.chunks_exact(d) {
-                    for ([lo, hi], &code) in interval.iter_mut().zip(codes) {
+        let fill = |(): &mut (), first: usize, intervals: &mut [[u32; 2]]| {
+            for (group, intervals) in (first..).zip(intervals.chunks_exact_mut(d)) {
+                for &row in groups.members[groups.range(group)].iter().filter(|&&row| row != COUNTERFEIT) {
+                    for ([lo, hi], code) in intervals.iter_mut().zip(microdata.quasi_of(row)) {
                         *lo = code.min(*lo);
                         *hi = code.max(*hi);
                     }
                 }
-                left = after;
-                for (interval, attribute) in interval.iter_mut().zip(&microdata.quasi) {
+                for (interval, attribute) in intervals.iter_mut().zip(&microdata.quasi) {
                     if interval[0] < interval[1] {
                         *interval = attribute.closure(*interval);
                     }
                 }
             }
         };
-        let intervals = Intervals::made(d, groups.len(), microdata.greatest_code(), Vec::<u32>::new, fill);
+        let intervals = Intervals::made(d, groups.len(), microdata.greatest_code(), || (), fill);
         intervals.ok_or_else(|| Error::internal("a group without real rows, or with a value that is not in the domain"))
     }
 

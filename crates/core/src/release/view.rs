@@ -2,7 +2,6 @@
 
 mod bytes;
 mod gather;
-mod near;
 mod order;
 mod values;
 mod worlds;
@@ -18,13 +17,11 @@ use datafusion::arrow::buffer::OffsetBuffer;
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Fields, SchemaRef};
 use rand::Rng;
-use rayon::prelude::*;
 
 use self::bytes::RowBytes;
-use self::gather::{Members, Parts, gather, gather_codes};
-use self::near::{Facts, Near};
+use self::gather::{gather, gather_codes};
+use self::order::Leaving;
 pub use self::order::RowOrder;
-use self::order::{GroupOf, Leaves, Leaving, Order};
 use super::schema::{
     COMMITMENTS, COUNTERFEIT_MARK, COUNTERFEITS, GROUP_ID, GROUP_SIZE, HI, LABEL, LO, NULLS, PARTNERS, SIGNATURE,
     signature_type,
@@ -38,23 +35,19 @@ use crate::microdata::{Attribute, Codes, Commitments, part, parts_of};
 pub struct Published {
     release: Release,
     schema: SchemaRef,
-    /// Members in the order they leave, or their rows.
-    order: Order,
-    leaves: Leaves,
-    group_of: GroupOf,
-    /// Of each group, where a column tells of it.
-    facts: Vec<Facts>,
-    /// Number that is added to the groups' numbers.
+    /// Members in the order they leave.
+    order: Vec<Leaving>,
+    /// Published number of each group, 1 to the number of groups.
+    numbers: Vec<u32>,
+    /// What is added to the groups' numbers.
     base: i64,
     /// Columns that the sensitive value was made of, and their values by its code. Empty if it is of none.
     parts: Vec<FieldRef>,
     values_of_parts: OnceLock<Vec<ArrayRef>>,
     /// Commitments to the values of each column that travels, once some are made.
     sealing: OnceLock<Vec<Commitments>>,
-    /// The values of all members, in place of the groups': in as few bytes as they need, for they are looked at all over the memory.
+    /// The values of all members, in place of the groups': in as few bytes as they need.
     values: Codes,
-    /// True if each group's values are different and ascend. They are its histogram then.
-    ascend: bool,
     /// Says how long texts are, once that was asked for.
     row_bytes: OnceLock<RowBytes>,
 }
@@ -63,42 +56,13 @@ impl Published {
     /// Draws the order of the rows and the numbers of the groups. `schema` lists the wanted columns of the release's
     /// schema, by name.
     pub fn new(mut release: Release, schema: SchemaRef, order: RowOrder, rng: &mut impl Rng) -> Self {
-        let groups = &release.groups;
-        let leaves = if shows_rows_only(&release, &schema) { Leaves::Rows } else { Leaves::Members };
-        let (order, numbers) = order::draw(groups, leaves, order, rng);
-        let group_of = GroupOf::new(groups);
-        let facts = |(group, number): (usize, u32)| {
-            let members = &groups.members[groups.range(group)];
-            let counterfeits = members.iter().filter(|&&row| row == COUNTERFEIT).count() as u32;
-            Facts { start: groups.starts[group], number, size: members.len() as u32, counterfeits }
-        };
-        let facts = match schema.fields().iter().any(|field| tells_of_group(field.name(), release.body.form())) {
-            true => numbers.into_par_iter().enumerate().with_min_len(1024).map(facts).collect(),
-            false => Vec::new(),
-        };
+        let (order, numbers) = order::draw(&release.groups, order, rng);
         // A field whose metadata are not ours has none.
         let sensitive = release.microdata.sensitive.as_ref();
         let parts = sensitive.and_then(|attribute| parts_of(&attribute.field).ok()).unwrap_or_default();
         let (values_of_parts, sealing, row_bytes) = Default::default();
-        let ascends = |group: usize| groups.sensitive[groups.range(group)].windows(2).all(|pair| pair[0] < pair[1]);
-        let ascend = release.body.form() == Form::Anatomy && (0..groups.len()).into_par_iter().all(ascends);
         let values = Codes::narrowed(std::mem::take(&mut release.groups.sensitive));
-        let base = 0;
-        Self {
-            schema,
-            order,
-            leaves,
-            group_of,
-            facts,
-            base,
-            parts,
-            values_of_parts,
-            sealing,
-            values,
-            ascend,
-            row_bytes,
-            release,
-        }
+        Self { schema, order, numbers, base: 0, parts, values_of_parts, sealing, values, row_bytes, release }
     }
 
     /// Makes the view of one cell's part of a release: numbers of groups begin with the cell's tag, which no other cell has.
@@ -132,58 +96,49 @@ impl Published {
     /// # Errors
     /// When Arrow fails to gather values; when the schema has a column that the release has not.
     pub fn batch(&self, start: usize, rows: usize) -> Result<RecordBatch> {
-        let leaving = self.order.part(start..start + rows);
-        let members: Vec<u32> = leaving.clone().map(|leaving| leaving.member).collect();
-        let groups = leaving.map(|leaving| leaving.group).collect();
+        let leaving = &self.order[start..start + rows];
+        let members: Vec<u32> = leaving.iter().map(|leaving| leaving.member).collect();
+        let groups: Vec<u32> = leaving.iter().map(|leaving| leaving.group).collect();
         let quasi = &self.release.microdata.quasi;
         let is_quasi = |field: &&FieldRef| quasi.iter().any(|attribute| attribute.field.name() == field.name());
         let is_interval = |field: &FieldRef| matches!(field.data_type(), DataType::Struct(_));
-        let wanted = || self.schema.fields().iter().filter(is_quasi);
-        let intervals = self.release.body.intervals().filter(|_| wanted().any(is_interval));
-        let near = Near::new(groups, &self.facts, intervals, quasi.len());
-        let exact = match self.leaves {
-            _ if wanted().all(is_interval) => Vec::new(),
-            Leaves::Members => self.exact(&members)?,
-            Leaves::Rows => self.of_rows(&members)?,
+        let exact = match self.schema.fields().iter().filter(is_quasi).all(is_interval) {
+            true => Vec::new(),
+            false => self.exact(&members)?,
         };
         let fields = self.schema.fields().iter();
         let partners = self.partners_in(&members)?;
         let column = |field: &FieldRef| match &partners {
             Some(partners) if field.name() == PARTNERS => Ok(Arc::new(partners.clone()) as ArrayRef),
             Some(partners) if field.name() == COMMITMENTS => Ok(Arc::new(self.commitments(&members, partners)?) as _),
-            _ => self.column(field, &members, &near, &exact),
+            _ => self.column(field, &members, &groups, &exact),
         };
         let columns = fields.map(column).collect::<Result<Vec<_>>>()?;
         let options = RecordBatchOptions::new().with_row_count(Some(rows));
         Ok(RecordBatch::try_new_with_options(SchemaRef::clone(&self.schema), columns, &options)?)
     }
 
-    fn column(&self, field: &Field, members: &[u32], near: &Near, exact: &[ArrayRef]) -> Result<ArrayRef> {
-        let groups = near.groups.as_slice();
+    fn column(&self, field: &Field, members: &[u32], groups: &[u32], exact: &[ArrayRef]) -> Result<ArrayRef> {
         let microdata = &self.release.microdata;
         let name = field.name();
         if let Some(sensitive) = microdata.sensitive.as_ref().filter(|attribute| attribute.field.name() == name) {
             return match field.data_type() {
-                DataType::List(item) => self.histograms(sensitive, item, near),
-                data_type => {
-                    let codes = Members { codes: &self.values, members };
-                    gather_codes(sensitive.domain.values(), codes, data_type)
-                }
+                DataType::List(item) => self.histograms(sensitive, item, groups),
+                data_type => gather_codes(sensitive.domain.values(), self.values_of(members), data_type),
             };
         }
         if let Some(place) = self.parts.iter().position(|part| part.name() == name) {
-            let codes = Members { codes: &self.values, members };
-            return gather_codes(&self.part(place)?, codes, field.data_type());
+            return gather_codes(&self.part(place)?, self.values_of(members), field.data_type());
         }
         if let Some(j) = microdata.quasi.iter().position(|attribute| attribute.field.name() == name) {
             return match field.data_type() {
-                DataType::Struct(ends) => self.intervals(j, ends, near),
+                DataType::Struct(ends) => self.intervals(j, ends, groups),
                 _ => exact.get(j).cloned().ok_or_else(|| Error::internal("values that were not looked up")),
             };
         }
         if let Some((within, _)) = microdata.within.as_ref().filter(|(attribute, _)| attribute.field.name() == name) {
             let codes = groups.iter().map(|&group| self.release.groups.within[group as usize]);
-            return gather(within.domain.values(), &UInt32Array::from_iter_values(codes), field.data_type());
+            return gather_codes(within.domain.values(), codes, field.data_type());
         }
         if let Some(j) = microdata.other.iter().position(|attribute| attribute.field.name() == name) {
             let attribute = &microdata.other[j];
@@ -197,12 +152,13 @@ impl Published {
             let codes = members.iter().map(code).collect::<Result<Vec<u32>>>()?;
             return gather(attribute.domain.values(), &UInt32Array::from(codes), attribute.field.data_type());
         }
-        let of_group = |f: fn(&Facts) -> u32| -> ArrayRef {
-            Arc::new(Int32Array::from_iter_values(near.facts.iter().map(|facts| f(facts) as i32)))
+        let of_group = |f: &dyn Fn(Range<usize>) -> usize| -> ArrayRef {
+            let ranges = groups.iter().map(|&group| self.release.groups.range(group as usize));
+            Arc::new(Int32Array::from_iter_values(ranges.map(|range| f(range) as i32)))
         };
         Ok(match name.as_str() {
             GROUP_ID => {
-                let numbers = near.facts.iter().map(|facts| self.base + i64::from(facts.number));
+                let numbers = groups.iter().map(|&group| self.base + i64::from(self.numbers[group as usize]));
                 Arc::new(Int64Array::from_iter_values(numbers))
             }
             GROUP_SIZE | COUNTERFEITS if !tells_of_group(name, self.release.body.form()) => {
@@ -211,8 +167,11 @@ impl Published {
                     i32::try_from(all).map_err(|_| Error::refused("there are more rows than a release can have"))?;
                 Arc::new(Int32Array::from_value(all, members.len()))
             }
-            GROUP_SIZE => of_group(|facts| facts.size),
-            COUNTERFEITS => of_group(|facts| facts.counterfeits),
+            GROUP_SIZE => of_group(&|range| range.len()),
+            COUNTERFEITS => {
+                let rows = &self.release.groups.members;
+                of_group(&|range| rows[range].iter().filter(|&&row| row == COUNTERFEIT).count())
+            }
             COUNTERFEIT_MARK => {
                 let row_of = |member: u32| self.release.groups.members[member as usize];
                 let marks = members.iter().map(|&member| Some(row_of(member) == COUNTERFEIT));
@@ -225,17 +184,25 @@ impl Published {
         })
     }
 
-    fn intervals(&self, j: usize, ends: &Fields, near: &Near) -> Result<ArrayRef> {
+    /// Returns the codes of the values of some members.
+    fn values_of(&self, members: &[u32]) -> impl Iterator<Item = u32> {
+        members.iter().map(|&member| self.values.at(member))
+    }
+
+    fn intervals(&self, j: usize, ends: &Fields, groups: &[u32]) -> Result<ArrayRef> {
         let attribute = &self.release.microdata.quasi[j];
+        let published = self.release.body.intervals();
+        let published = published.ok_or_else(|| Error::internal("a column that the release has not"))?;
+        let intervals = groups.iter().map(|&group| published.at(group, j));
         let end = |which: usize| {
-            let codes = near.intervals(j).map(|interval| interval[which]);
+            let codes = intervals.clone().map(|interval| interval[which]);
             gather_codes(attribute.domain.values(), codes, attribute.field.data_type())
         };
         let columns = ends.iter().map(|child| match child.name().as_str() {
             LO => end(0),
             HI => end(1),
-            NULLS => Ok(self.nulls(j, &near.groups)),
-            _ => Ok(nodes(attribute, near.intervals(j))),
+            NULLS => Ok(self.nulls(j, groups)),
+            _ => Ok(nodes(attribute, intervals.clone())),
         });
         let columns = columns.collect::<Result<Vec<_>>>()?;
         Ok(Arc::new(StructArray::try_new(ends.clone(), columns, None)?))
@@ -270,33 +237,23 @@ impl Published {
         Ok(wanted)
     }
 
-    /// Returns the sensitive values of each row's group with their numbers of rows.
-    fn histograms(&self, sensitive: &Attribute, item: &FieldRef, near: &Near) -> Result<ArrayRef> {
+    /// The sensitive values of each row's group and how many rows of it have them.
+    fn histograms(&self, sensitive: &Attribute, item: &FieldRef, groups: &[u32]) -> Result<ArrayRef> {
         let DataType::Struct(fields) = item.data_type() else {
             return Err(Error::internal("a histogram without counts"));
         };
-        let (domain, data_type) = (sensitive.domain.values(), fields[0].data_type());
-        let parts = near.parts(&self.release.groups);
-        let mut lengths: Vec<usize> = Vec::with_capacity(parts.len());
-        let (values, counts) = if self.ascend {
-            lengths.extend(parts.iter().map(Range::len));
-            let values = gather_codes(domain, Parts { codes: &self.values, parts: &parts }, data_type)?;
-            let counts = vec![1; values.len()];
-            (values, counts)
-        } else {
-            let (mut codes, mut counts, mut values) = (Vec::new(), Vec::new(), Vec::new());
-            for part in parts {
-                let from = codes.len();
-                values.clear();
-                values.extend(self.values.part(part));
-                for_each_of(&mut values, &mut |code, count| {
-                    codes.push(code);
-                    counts.push(count as i32);
-                });
-                lengths.push(codes.len() - from);
-            }
-            (gather_codes(domain, codes.into_iter(), data_type)?, counts)
-        };
+        let (mut codes, mut counts, mut lengths, mut values) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        for &group in groups {
+            let from = codes.len();
+            values.clear();
+            values.extend(self.values.part(self.release.groups.range(group as usize)));
+            for_each_of(&mut values, &mut |code, count| {
+                codes.push(code);
+                counts.push(count as i32);
+            });
+            lengths.push(codes.len() - from);
+        }
+        let values = gather_codes(sensitive.domain.values(), codes.into_iter(), fields[0].data_type())?;
         let pairs = StructArray::try_new(fields.clone(), vec![values, Arc::new(Int32Array::from(counts))], None)?;
         let offsets = OffsetBuffer::from_lengths(lengths);
         Ok(Arc::new(ListArray::try_new(FieldRef::clone(item), offsets, Arc::new(pairs), None)?))
@@ -333,7 +290,7 @@ impl Published {
         let perturbed = perturbed.filter(|perturbed| perturbed.places.len() == self.len());
         let perturbed = perturbed.ok_or_else(|| Error::internal("rows that were not dealt"))?;
         let of_members = members.iter().map(|&member| member as usize);
-        let groups = of_members.clone().map(|member| i64::from(self.group_of(member as u32)));
+        let groups = of_members.clone().map(|member| i64::from(self.release.groups.group_of(member as u32)));
         let groups = Int64Array::from_iter_values(groups);
         let places = Int32Array::from_iter_values(of_members.clone().map(|member| perturbed.places[member] as i32));
         let shown = of_members.flat_map(|member| &perturbed.shown[member * d..][..d]);
@@ -376,7 +333,7 @@ impl Published {
     /// row, or others than those of the group (in the order that the method left). They come in the order that was drawn.
     pub fn members_changed<'a>(&self, before: impl Fn(u32) -> Option<&'a [u32]>) -> Vec<u32> {
         let groups = &self.release.groups;
-        let wanted = |leaving: &Leaving| {
+        let wanted = |leaving: &&Leaving| {
             let row = groups.members[leaving.member as usize];
             let now = || self.values.part(groups.range(leaving.group as usize));
             row != COUNTERFEIT && before(row).is_none_or(|before| !now().eq(before.iter().copied()))
@@ -384,15 +341,10 @@ impl Published {
         self.order.iter().filter(wanted).map(|leaving| leaving.member).collect()
     }
 
-    /// Returns the group of a member.
-    fn group_of(&self, member: u32) -> u32 {
-        self.group_of.at(&self.release.groups, member)
-    }
-
-    /// Returns the places of some members in their groups, from 1: their labels, of methods that leave groups in the order of these.
+    /// The places of some members in their groups, from 1: their labels, of methods that leave groups in the order of these.
     pub fn labels(&self, members: &[u32]) -> ArrayRef {
         let place = |&member: &u32| {
-            let start = self.release.groups.starts[self.group_of(member) as usize];
+            let start = self.release.groups.starts[self.release.groups.group_of(member) as usize];
             (member - start + 1) as i32
         };
         Arc::new(Int32Array::from_iter_values(members.iter().map(place)))
@@ -403,7 +355,7 @@ impl Published {
     /// # Errors
     /// When there is no sensitive attribute, and when Arrow fails to gather values.
     pub fn signatures(&self, members: &[u32]) -> Result<ArrayRef> {
-        let groups: Vec<u32> = members.iter().map(|&member| self.group_of(member)).collect();
+        let groups: Vec<u32> = members.iter().map(|&member| self.release.groups.group_of(member)).collect();
         self.signatures_of(&groups)
     }
 
@@ -422,18 +374,7 @@ impl Published {
     }
 }
 
-/// Returns true if only people's quasi-identifiers and their groups' values are asked for.
-fn shows_rows_only(release: &Release, schema: &SchemaRef) -> bool {
-    let Release { microdata, body, .. } = release;
-    let shown = |field: &FieldRef| {
-        let is_quasi = || microdata.quasi.iter().any(|attribute| attribute.field.name() == field.name());
-        matches!(field.data_type(), DataType::List(_)) || tells_of_group(field.name(), body.form()) || is_quasi()
-    };
-    // People are looked for by members.
-    body.form() == Form::Anatomy && microdata.people.is_none() && schema.fields().iter().all(shown)
-}
-
-/// Returns true if a column tells of a row's group, in releases of this form.
+/// Whether a column tells something of a row's group, in releases that publish like this.
 fn tells_of_group(column: &str, form: Form) -> bool {
     match column {
         GROUP_ID => true,

@@ -1,7 +1,6 @@
 //! Random tables, releases and batches of people against what is promised.
 
 mod attack;
-mod by_place;
 mod cuts;
 mod examples;
 mod ghosts;
@@ -159,10 +158,6 @@ pub(super) fn builder(
     builder.microdata.append(&batch)?;
     if let Some(worlds) = worlds {
         builder.append_previous(worlds)?;
-    }
-    // Half of all tables as if they were large.
-    if people.len() % 2 == 1 {
-        builder.put_by_place_from(0);
     }
     if flat {
         let of = |&j: &usize| (j, people.quasi[j].iter().flatten().copied().collect());

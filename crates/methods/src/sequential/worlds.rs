@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::{L, WORLDS_ARE_WHOLE};
 use crate::error::{Error, Result};
 use crate::given::{Declared, Offered};
-use crate::microdata::{Code, MANY, Microdata, RowCodes, of_width, shuffle};
+use crate::microdata::{Code, Microdata, RowCodes, of_width};
 use crate::mondrian::{self, Cuts};
 use crate::parameters::{FunctionSignature, Kind, Parameter};
 use crate::release::{self, Body, Form, Groups, Release, Salts};
@@ -16,9 +16,6 @@ use crate::rings::Rings;
 use crate::seen::Seen;
 use crate::state::Partners;
 use crate::{Against, Method, Monitor, Needs, State, StateKind, assignment};
-
-/// People who are looked at together, on one core.
-const PIECE: usize = 1 << 10;
 
 /// Worlds for people who have none, as a table for the publisher.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -64,11 +61,7 @@ impl Worlds {
         let partners = if rows.clone().all(|row| is_new(&row)) {
             self.draw(microdata, "rows", seed, monitor)?
         } else {
-            let mut fresh: Vec<u32> = rows.clone().filter(is_new).collect();
-            if microdata.rows >= MANY {
-                // They stand by place, and cuts take the first rows that they come to, and every so many-th one, as any of them.
-                shuffle(&mut fresh, rng);
-            }
+            let fresh: Vec<u32> = rows.clone().filter(is_new).collect();
             self.beside(microdata, known, &fresh, seed, monitor)?
         };
         let salts = Some(Salts::new(rng.random()));
@@ -232,17 +225,14 @@ fn check<C: Code>(codes: &[C], partners: &[u32], l: usize) -> Result<()> {
     if !(0..k).into_par_iter().all(is_permutation) {
         return Err(Error::internal("a world that is no permutation; nothing was published"));
     }
-    let differ = |carried: &mut Vec<C>, (own, partners): (&[C], &[u32])| {
-        // Of many people at a time: partners are all over the memory, and so nothing waits for what was before.
+    let differ = |carried: &mut Vec<C>, (own, partners): (&C, &[u32])| {
         carried.clear();
+        carried.push(*own);
         carried.extend(partners.iter().map(|&partner| codes[partner as usize]));
-        own.iter().zip(carried.chunks_exact_mut(k)).all(|(own, carried)| {
-            carried.sort_unstable();
-            !carried.contains(own) && carried.windows(2).all(|pair| pair[0] < pair[1])
-        })
+        carried.sort_unstable();
+        carried.windows(2).all(|pair| pair[0] < pair[1])
     };
-    let people = codes.par_chunks(PIECE).zip(partners.par_chunks(PIECE * k));
-    match people.map_init(Vec::new, differ).all(|differ| differ) {
+    match codes.par_iter().zip(partners.par_chunks(k)).map_init(Vec::new, differ).all(|differ| differ) {
         true => Ok(()),
         false => Err(Error::internal("a person with a sensitive value in two worlds; nothing was published")),
     }
@@ -274,10 +264,11 @@ mod tests {
         }
         assert!(check(&codes, &right[..10], 3).is_err());
         // The same of many people, of whom each core has some: whoever is wrong is not among the first ones.
-        let codes: Vec<u8> = codes.repeat(PIECE);
-        let right: Vec<u32> = (0..PIECE as u32).flat_map(|times| right.map(|partner| times * 6 + partner)).collect();
+        const TIMES: usize = 1024;
+        let codes: Vec<u8> = codes.repeat(TIMES);
+        let right: Vec<u32> = (0..TIMES as u32).flat_map(|times| right.map(|partner| times * 6 + partner)).collect();
         check(&codes, &right, 3).unwrap();
-        for person in [PIECE, 3 * PIECE + 6, 6 * (PIECE - 1)] {
+        for person in [TIMES, 3 * TIMES + 6, 6 * (TIMES - 1)] {
             let mut partners = right.clone();
             let first = person / 6 * 12;
             partners.swap(first, first + 2);

@@ -1,5 +1,8 @@
 //! People whom the entries of a ledger are of.
 
+use datafusion::arrow::array::{Array, UInt32Array};
+use datafusion::arrow::compute::take;
+
 use crate::error::Result;
 use crate::microdata::{Among, HashKey, IdentifierBuilder, Identifiers};
 
@@ -22,11 +25,11 @@ impl Entries {
     /// # Errors
     /// When Arrow cannot compare values of the type.
     pub(super) fn find(identifiers: IdentifierBuilder, microdata: &Identifiers, key: HashKey) -> Result<Self> {
-        let identifiers = identifiers.into_chunks()?;
+        let identifiers = identifiers.in_one_piece()?;
         let among = microdata.among(&identifiers, key)?;
-        let others = identifiers.part(&among.elsewhere)?;
-        drop(identifiers);
-        let others = others.finish(key)?;
+        let others = take(&identifiers, &UInt32Array::from(among.elsewhere.clone()), None)?;
+        let data_type = others.data_type().clone();
+        let others = Identifiers::try_new(others, data_type, key)?;
         let (mut several, mut ends) = (Vec::new(), Vec::new());
         for run in others.runs_of_several()? {
             several.extend(run.iter().map(|hashed| among.elsewhere[hashed.row() as usize]));

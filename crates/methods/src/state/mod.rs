@@ -41,7 +41,7 @@ use self::worlds::WorldsReader;
 #[cfg(test)]
 pub(crate) use self::worlds::resealed;
 use crate::error::{Error, Result};
-use crate::microdata::{EncodedColumns, HashKey, Layout, MANY, Microdata, MicrodataBuilder};
+use crate::microdata::{EncodedColumns, HashKey, Layout, Microdata, MicrodataBuilder};
 use crate::release::Published;
 
 /// Column of a ledger: whom an entry is about.
@@ -382,9 +382,6 @@ pub struct SnapshotBuilder {
     periods: Option<(Vec<u64>, u64)>,
     /// Columns in which people have what they had before, as far as they are sensitive.
     remembered: Vec<String>,
-    /// Least number of rows to order by place if some have worlds already. Partners lie close together, and from row to
-    /// partner is what these methods look most.
-    by_place_from: usize,
 }
 
 impl SnapshotBuilder {
@@ -395,14 +392,7 @@ impl SnapshotBuilder {
     pub fn try_new(layout: Layout, kind: Option<StateKind>) -> Result<Self> {
         let microdata = MicrodataBuilder::try_new(layout.clone())?;
         let remembered = Vec::new();
-        let by_place_from = MANY;
-        Ok(Self { microdata, layout, kind, state: None, number: None, periods: None, remembered, by_place_from })
-    }
-
-    /// Puts so few rows in order by place already.
-    #[cfg(test)]
-    pub(crate) fn put_by_place_from(&mut self, rows: usize) {
-        self.by_place_from = rows;
+        Ok(Self { microdata, layout, kind, state: None, number: None, periods: None, remembered })
     }
 
     /// Says which number the release gets; else it is the one after the greatest of earlier releases.
@@ -464,17 +454,12 @@ impl SnapshotBuilder {
     /// # Errors
     /// Those of [`MicrodataBuilder::finish_with`], and contradictory or incomplete entries.
     pub fn finish(self, key: HashKey) -> Result<(Microdata, State)> {
-        let Self { mut microdata, kind, state, number, periods, remembered, by_place_from, .. } = self;
+        let Self { mut microdata, kind, state, number, periods, remembered, .. } = self;
         let state = match state {
             Some(StateReader::Worlds(Some(reader))) => {
                 let memory = reader.finish(key)?;
                 let ghosts = memory.append_ghosts(&mut microdata, key)?;
-                let (mut microdata, mut partners) =
-                    microdata.finish_with(key, |columns| memory.of_rows(columns, ghosts))?;
-                if microdata.rows >= by_place_from {
-                    partners.put_in_order(&microdata.put_by_place());
-                }
-                return Ok((microdata, State::Worlds(partners)));
+                return microdata.finish_with(key, |columns| Ok(State::Worlds(memory.of_rows(columns, ghosts)?)));
             }
             Some(StateReader::Dealt(reader)) => {
                 let memory = reader.finish(key)?;

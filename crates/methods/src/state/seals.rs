@@ -1,15 +1,9 @@
 //! Sealed columns of entries of the memory of worlds. They have the names of a few lists of columns, so that these
 //! are kept once, and of an entry its salt and its commitments.
 
-use std::ops::Range;
-
-use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::microdata::{Codes, PARTNERS_NAME};
-
-/// Entries of a piece, which is looked at on one core.
-const PIECE: usize = 1 << 10;
 
 /// Commitments of entries, in their order.
 #[derive(Debug, Default)]
@@ -18,10 +12,8 @@ pub(super) struct Seals {
     numbers: FxHashMap<Kind, u32>,
     /// Kind of each entry.
     kind_of: Codes,
-    /// Salt and commitments of one entry after the other, piece by piece: what was appended is not copied again.
-    pieces: Vec<Vec<i64>>,
-    /// Number of entries.
-    items: usize,
+    /// Salt and commitments of one entry after the other.
+    items: Vec<i64>,
 }
 
 /// A list of columns.
@@ -100,27 +92,15 @@ impl Seals {
     /// Appends entries: so many numbers each, a salt, and names of columns with commitments.
     pub(super) fn append(&mut self, mut commitments: &[i64], lengths: impl Iterator<Item = usize>) {
         let mut kinds = Vec::new();
-        let first = self.len();
-        for (number, length) in (first..).zip(lengths) {
+        for length in lengths {
             let (entry, others) = commitments.split_at(length);
             commitments = others;
             // Most are of the kind of the one before.
             let before = kinds.last().copied().filter(|&kind: &u32| self.kinds[kind as usize].is_of(entry));
             kinds.push(before.unwrap_or_else(|| self.number(entry)));
-            if number % PIECE == 0 {
-                // Most likely it has as many items as the one before.
-                let items = self.pieces.last_mut().map_or(0, |before| {
-                    before.shrink_to_fit();
-                    before.len()
-                });
-                self.pieces.push(Vec::with_capacity(items));
-            }
-            let piece = &mut self.pieces[number / PIECE];
-            let before = piece.len();
-            piece.extend(entry.first());
+            self.items.extend(entry.first());
             let sealed = pairs_of(entry).filter(|&pair| Seal::of(pair).has == Has::Commitment);
-            piece.extend(sealed.map(|pair| pair[1]));
-            self.items += piece.len() - before;
+            self.items.extend(sealed.map(|pair| pair[1]));
         }
         self.kind_of.extend(&kinds);
     }
@@ -133,12 +113,7 @@ impl Seals {
         })
     }
 
-    /// Returns the number of entries.
-    pub(super) fn len(&self) -> usize {
-        self.kind_of.len()
-    }
-
-    /// Returns all names.
+    /// All names.
     pub(super) fn names(&self) -> FxHashSet<i64> {
         self.kinds.iter().flat_map(|kind| &kind.seals).map(|seal| seal.name).collect()
     }
@@ -148,26 +123,16 @@ impl Seals {
         self.kind_of.iter().map(|kind| self.kinds[kind as usize].seals.iter().map(|seal| seal.name))
     }
 
-    /// Calls `of_piece` with the numbers of some entries, and those with a salt. With the number come this, and what
-    /// they seal. On all cores, and in the order of entries for each of what is returned, one after the other.
-    pub(super) fn in_pieces<R: Send>(
-        &self,
-        of_piece: impl Fn(Range<usize>, &mut dyn Iterator<Item = (usize, i64, Pairs<'_>)>) -> R + Sync,
-    ) -> Vec<R> {
+    /// Returns of each entry that has a salt its number, this, and what it seals.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (usize, i64, Pairs<'_>)> {
         let items_of: Vec<usize> = self.kinds.iter().map(Kind::items).collect();
-        let entries = |piece: usize| piece * PIECE..self.len().min((piece + 1) * PIECE);
-        let pieces = self.pieces.par_iter().enumerate().map(|(piece, items)| {
-            let mut left = items.as_slice();
-            let mut sealed = entries(piece).zip(self.kind_of.part(entries(piece))).filter_map(|(entry, kind)| {
-                let (own, others) = left.split_at(items_of[kind as usize]);
-                left = others;
-                let [salt, commitments @ ..] = own else { return None };
-                let pairs = Pairs { seals: self.kinds[kind as usize].seals.iter(), items: commitments.iter() };
-                Some((entry, *salt, pairs))
-            });
-            of_piece(entries(piece), &mut sealed)
-        });
-        pieces.collect()
+        let mut left = self.items.as_slice();
+        self.kind_of.iter().enumerate().filter_map(move |(entry, kind)| {
+            let (own, others) = left.split_at(items_of[kind as usize]);
+            left = others;
+            let [salt, commitments @ ..] = own else { return None };
+            Some((entry, *salt, Pairs { seals: self.kinds[kind as usize].seals.iter(), items: commitments.iter() }))
+        })
     }
 
     /// Returns the bytes held.
@@ -178,8 +143,7 @@ impl Seals {
             + self.kinds.capacity() * size_of::<Kind>()
             + numbers
             + self.kind_of.size()
-            + self.pieces.capacity() * size_of::<Vec<i64>>()
-            + self.items * size_of::<i64>()
+            + self.items.capacity() * size_of::<i64>()
     }
 }
 
@@ -187,7 +151,7 @@ impl Seals {
 mod tests {
     use super::*;
 
-    /// Entries of several kinds, in several batches and pieces: what is read is what was appended, but for partners.
+    /// Entries of several kinds, in several batches: what is read is what was appended, but for partners.
     #[test]
     fn entries_are_what_they_were() {
         let entry = |number: usize| -> Vec<i64> {
@@ -199,27 +163,23 @@ mod tests {
                 _ => vec![-n, 12, 0, 13, if number.is_multiple_of(5) { 0 } else { n }, PARTNERS_NAME, 5, 11, 3],
             }
         };
-        let all: Vec<Vec<i64>> = (0..5 * PIECE + 3).map(entry).collect();
+        let all: Vec<Vec<i64>> = (0..5123).map(entry).collect();
         let mut seals = Seals::default();
         for batch in all.chunks(1500) {
             seals.append(&batch.concat(), batch.iter().map(Vec::len));
         }
-        assert_eq!(seals.len(), all.len());
+        assert_eq!(seals.kind_of.len(), all.len());
         assert_eq!(seals.kinds.len(), 5);
         assert_eq!(seals.names(), [11, 12, 13, PARTNERS_NAME].into_iter().collect());
         let expected = all.iter().map(|entry| entry.iter().skip(1).step_by(2).copied().collect::<Vec<_>>());
         assert!(seals.names_of_each().map(|names| names.collect::<Vec<_>>()).eq(expected));
-        let read = seals.in_pieces(|numbers, entries| {
-            let read: Vec<_> = entries.map(|(entry, salt, pairs)| (entry, salt, pairs.collect::<Vec<_>>())).collect();
-            assert!(read.iter().all(|(entry, ..)| numbers.contains(entry)));
-            read
-        });
+        let read = seals.iter().map(|(entry, salt, pairs)| (entry, salt, pairs.collect::<Vec<_>>()));
         let is_value = |pair: &&[i64]| pair[0] != PARTNERS_NAME;
         let expected = all.iter().enumerate().filter(|(_, entry)| !entry.is_empty()).map(|(number, entry)| {
             let pairs = entry[1..].chunks(2).filter(is_value).map(|pair| (pair[0], pair[1]));
             (number, entry[0], pairs.collect::<Vec<_>>())
         });
-        assert!(read.into_iter().flatten().eq(expected));
-        assert!(seals.size() < 8 * all.concat().len());
+        assert!(read.eq(expected));
+        assert!(seals.items.len() * 2 < all.concat().len());
     }
 }

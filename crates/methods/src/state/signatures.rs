@@ -1,10 +1,8 @@
 //! The publisher's memory of signatures: for everybody ever published, the sensitive values of the group that hosted them.
 
-use std::ops::Range;
 use std::sync::Arc;
 
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
-use datafusion::arrow::buffer::Buffer;
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Int64Type};
 use rustc_hash::FxHashMap;
@@ -131,10 +129,7 @@ impl Signatures {
     }
 }
 
-/// Lists of signatures that are remembered as they came, at most.
-const LISTS: usize = 1 << 20;
-
-/// Data of earlier releases beside everybody's signature.
+/// What earlier releases say beside everybody's signature.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Says {
     /// Everybody's own value.
@@ -161,12 +156,9 @@ pub(super) struct SignaturesReader {
     own: OwnValues,
     /// Signatures, in provisional codes.
     sets: FxHashMap<Box<[u32]>, Known>,
-    /// Lists as they came, where signatures have no order: most are those of others, and need not be put in order again.
-    lists: FxHashMap<Box<[u32]>, Known>,
-    /// Lists by the bytes of their values, where these have a width.
-    as_bytes: FxHashMap<Box<[u8]>, Known>,
     set_bytes: usize,
     codes: Vec<u32>,
+    set: Vec<u32>,
 }
 
 /// Known signature by its numbers.
@@ -175,26 +167,6 @@ struct Known {
     number: u32,
     /// True if it has a value twice.
     has_one_twice: bool,
-}
-
-/// The bytes of values, all of one width.
-struct Bytes {
-    all: Buffer,
-    width: usize,
-}
-
-impl Bytes {
-    /// Returns the bytes of an array without NULLs, if its values are nothing but bytes.
-    fn of(values: &dyn Array) -> Option<Self> {
-        let width = values.data_type().primitive_width()?;
-        let data = values.to_data();
-        let all = data.buffers().first()?.slice_with_length(data.offset() * width, data.len() * width);
-        Some(Self { all, width })
-    }
-
-    fn of_values(&self, places: &Range<usize>) -> &[u8] {
-        &self.all[places.start * self.width..places.end * self.width]
-    }
 }
 
 impl SignaturesReader {
@@ -208,10 +180,9 @@ impl SignaturesReader {
             releases: Vec::new(),
             own: OwnValues::default(),
             sets: FxHashMap::default(),
-            lists: FxHashMap::default(),
-            as_bytes: FxHashMap::default(),
             set_bytes: 0,
             codes: Vec::new(),
+            set: Vec::new(),
         }
     }
 
@@ -274,44 +245,22 @@ impl SignaturesReader {
                 thousands(lists.null_count().max(1))
             )));
         }
-        // Lists that were seen before, as most were, are known by the bytes of their values, without a look at each of these.
-        let bytes = Bytes::of(&values);
-        let spans = || offsets.windows(2).map(|ends| ends[0] as usize - first..ends[1] as usize - first);
-        let of_bytes = |lists: &FxHashMap<Box<[u8]>, Known>, span: &Range<usize>| {
-            bytes.as_ref().and_then(|bytes| lists.get(bytes.of_values(span))).copied()
-        };
-        let mut found: Vec<Option<Known>> = spans().map(|span| of_bytes(&self.as_bytes, &span)).collect();
-        if found.iter().any(Option::is_none) {
-            let mut codes = std::mem::take(&mut self.codes);
-            sensitive.encode(&values, &mut codes)?;
-            for (found, span) in found.iter_mut().zip(spans()).filter(|(found, _)| found.is_none()) {
-                // Or it was seen in this very batch.
-                let known = of_bytes(&self.as_bytes, &span).unwrap_or_else(|| {
-                    let as_bytes = bytes.as_ref().filter(|_| self.as_bytes.len() < LISTS);
-                    let known = self.known(&codes[span.clone()], labels.is_some(), as_bytes.is_none());
-                    if let Some(bytes) = as_bytes {
-                        let bytes = bytes.of_values(&span);
-                        self.set_bytes += bytes.len() + size_of::<(Box<[u8]>, Known)>();
-                        self.as_bytes.insert(bytes.into(), known);
-                    }
-                    known
-                });
-                *found = Some(known);
-            }
-            self.codes = codes;
-        }
+        let mut codes = std::mem::take(&mut self.codes);
+        sensitive.encode(&values, &mut codes)?;
         let mut nobodys = 0;
-        let (mut numbers, mut places) = (Vec::with_capacity(found.len()), Vec::new());
-        for (entry, (known, span)) in found.into_iter().zip(spans()).enumerate() {
-            let Some(known) = known else { return Err(Error::internal("a signature that was not read")) };
+        let (mut numbers, mut places) = (Vec::with_capacity(ids.len()), Vec::new());
+        for (entry, ends) in offsets.windows(2).enumerate() {
+            let list = &codes[ends[0] as usize - first..ends[1] as usize - first];
+            let known = self.known(list, labels.is_some());
             numbers.push(known.number);
             if let Some(labels) = labels {
                 let label = if labels.is_valid(entry) { labels.value(entry) } else { 0 };
-                let is_place = (1..=span.len() as i64).contains(&label);
+                let is_place = (1..=list.len() as i64).contains(&label);
                 nobodys += usize::from(!is_place || known.has_one_twice);
                 places.push((label - 1) as u32);
             }
         }
+        self.codes = codes;
         if nobodys > 0 {
             return Err(Error::refused(format!(
                 "`previous` has {} rows with an identifier whose {LABEL} is not the place of a value in signature, or which have a \
@@ -324,25 +273,18 @@ impl SignaturesReader {
         self.identifiers.append(&ids)
     }
 
-    /// Looks up a list of values, whose order counts or does not. Lists whose order does not are remembered, if that is asked for.
-    fn known(&mut self, set: &[u32], ordered: bool, remember: bool) -> Known {
-        let known = if ordered { self.sets.get(set) } else { self.lists.get(set) };
-        match known {
-            Some(known) => *known,
-            None if ordered => self.learn(set),
-            None => {
-                let mut sorted = set.to_vec();
-                sorted.sort_unstable();
-                sorted.dedup();
-                let known = self.sets.get(sorted.as_slice()).copied();
-                let known = known.unwrap_or_else(|| self.learn(&sorted));
-                if remember && self.lists.len() < LISTS {
-                    self.set_bytes += size_of_val(set) + size_of::<(Box<[u32]>, Known)>();
-                    self.lists.insert(set.into(), known);
-                }
-                known
-            }
+    /// Returns what is known of a list of values, whose order counts or does not.
+    fn known(&mut self, list: &[u32], ordered: bool) -> Known {
+        let mut set = std::mem::take(&mut self.set);
+        set.clear();
+        set.extend_from_slice(list);
+        if !ordered {
+            set.sort_unstable();
+            set.dedup();
         }
+        let known = self.sets.get(set.as_slice()).copied().unwrap_or_else(|| self.learn(&set));
+        self.set = set;
+        known
     }
 
     /// Numbers a signature that was not seen before.

@@ -8,7 +8,6 @@ mod persons;
 mod reader;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use datafusion::arrow::array::{ArrayRef, StructArray};
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Schema};
@@ -22,9 +21,7 @@ pub(crate) use self::reader::resealed;
 
 use super::seals::Seals;
 use crate::error::{Error, Result};
-use crate::microdata::{
-    Commitments, Encoded, EncodedColumns, Identifiers, Layout, copied_rows, name_of, quasi_name_of, room,
-};
+use crate::microdata::{Commitments, Encoded, EncodedColumns, Identifiers, Layout, name_of, quasi_name_of};
 use crate::release::{COMMITMENTS, PARTNERS, Published, commitments_type, signature_type};
 
 /// Column of ledgers: the values that were sealed, of columns that were published then; NULL of others.
@@ -72,23 +69,7 @@ impl Partners {
         &self.of
     }
 
-    /// Follows rows that are put in another order, which names each of them once.
-    pub(super) fn put_in_order(&mut self, order: &[u32]) {
-        if self.width > 0 {
-            let place_of: Vec<AtomicU32> = room(order.len());
-            order.par_iter().enumerate().with_min_len(PIECE).for_each(|(place, &row)| {
-                place_of[row as usize].store(place as u32, Ordering::Relaxed);
-            });
-            self.of = copied_rows(&self.of, self.width, order);
-            let known = self.of.par_iter_mut().with_min_len(PIECE).filter(|partner| **partner != NONE);
-            known.for_each(|partner| *partner = place_of[*partner as usize].load(Ordering::Relaxed));
-        }
-        if !self.sealed.is_empty() {
-            self.sealed = copied_rows(&self.sealed, 1, order);
-        }
-    }
-
-    /// Returns true if all values of a row that travel are sealed.
+    /// Whether all values of a row that travel are sealed.
     pub fn is_sealed(&self, row: u32) -> bool {
         self.sealed.get(row as usize).copied().unwrap_or(false)
     }
@@ -131,37 +112,30 @@ impl Memory {
         // What is not needed any more makes room for partners.
         drop(known);
         let people = persons.people;
-        let row_of: Vec<AtomicU32> = (0..people).into_par_iter().map(|_| AtomicU32::new(NONE)).collect();
-        found.par_iter().enumerate().with_min_len(PIECE).for_each(|(row, rank)| {
+        let mut row_of = vec![NONE; people];
+        for (row, rank) in (0..).zip(found.iter()) {
             if let Some(rank) = rank {
-                row_of[persons.at_rank(rank) as usize].store(row as u32, Ordering::Relaxed);
+                row_of[persons.at_rank(rank) as usize] = row;
             }
-        });
-        let row_of = |person: u32| row_of[person as usize].load(Ordering::Relaxed);
-        let mut of: Vec<u32> = room(n * width);
-        let pieces = of.par_chunks_mut(PIECE * width.max(1)).enumerate();
-        pieces.for_each(|(piece, of)| {
-            // Rows and people are in one order. Partners are all over the memory: they are looked at after all of these.
-            for (row, of) in (piece * PIECE..).zip(of.chunks_exact_mut(width)) {
-                match found.at(row) {
-                    Some(rank) => of.copy_from_slice(&carried[persons.at_rank(rank) as usize * width..][..width]),
-                    None => of.fill(NONE),
-                }
-            }
-            for (place, of) in of.iter_mut().enumerate().filter(|(_, of)| **of != NONE) {
-                let mut partner = *of;
+        }
+        let mut of = vec![NONE; n * width];
+        of.par_chunks_mut(width.max(1)).enumerate().with_min_len(PIECE).for_each(|(row, of)| {
+            let Some(rank) = found.at(row) else { return };
+            for (world, of) in of.iter_mut().enumerate() {
+                let carried_by = |person: u32| carried[person as usize * width + world];
+                let mut partner = carried_by(persons.at_rank(rank));
                 // Whoever has left carries what somebody else has; at last one comes back to somebody who is there.
-                while row_of(partner) == NONE {
-                    partner = carried[partner as usize * width + place % width];
+                while row_of[partner as usize] == NONE {
+                    partner = carried_by(partner);
                 }
-                *of = row_of(partner);
+                *of = row_of[partner as usize];
             }
         });
         // They are of rows now, and make room for what is looked up of these.
         drop((carried, found));
         // Where values are remembered, whoever is still missing is missed in no world: all of their ring are, or nothing travels.
-        let everybody = (0..if values.is_some() { 0 } else { people as u32 }).into_par_iter().with_min_len(PIECE);
-        let missing = everybody.filter(|&person| row_of(person) == NONE).count();
+        let everybody = if values.is_some() { 0 } else { people };
+        let missing = row_of[..everybody].iter().filter(|&&row| row == NONE).count();
 
         let kinds = sensitive.map(|column| (column, true)).into_iter();
         // A column that was sensitive may be published without being the sensitive one of a release.
@@ -174,29 +148,19 @@ impl Memory {
         let place_of: FxHashMap<i64, usize> = columns.iter().enumerate().map(|(j, column)| (column.name, j)).collect();
         // Which columns of each row are sealed, and whether any has changed.
         let width_of_row = columns.len();
-        let [noted, changed]: [Vec<AtomicBool>; 2] = [room(n * width_of_row), room(n)];
-        let arrivals: Vec<u32> = microdata.par_order().collect();
-        seals.in_pieces(|entries, sealed| {
-            let first = entries.start;
-            let rows: Vec<u32> = entries.map(|entry| row_of(persons.of_entry[entry])).collect();
-            let arrivals: Vec<u32> = rows.iter().map(|&row| arrivals.get(row as usize).map_or(0, |&at| at)).collect();
-            let codes_of = |column: &&Encoded| arrivals.iter().map(|&arrival| column.codes.at(arrival)).collect();
-            let codes: Vec<Vec<u32>> = if n == 0 { Vec::new() } else { travelling.iter().map(codes_of).collect() };
-            for (entry, salt, pairs) in sealed.filter(|(entry, ..)| rows[entry - first] != NONE) {
-                let row = rows[entry - first] as usize;
-                for (name, commitment) in pairs {
-                    let Some(&j) = place_of.get(&name) else { continue };
-                    noted[row * width_of_row + j].store(true, Ordering::Relaxed);
-                    if columns[j].to(salt, codes[j][entry - first]) != commitment {
-                        changed[row].store(true, Ordering::Relaxed);
-                    }
-                }
+        let (mut noted, mut changed) = (vec![false; n * width_of_row], vec![false; n]);
+        let arrivals: Vec<u32> = microdata.order().collect();
+        for (entry, salt, pairs) in seals.iter() {
+            let row = row_of[persons.of_entry[entry] as usize] as usize;
+            let Some(&arrival) = arrivals.get(row) else { continue };
+            for (name, commitment) in pairs {
+                let Some(&j) = place_of.get(&name) else { continue };
+                noted[row * width_of_row + j] = true;
+                changed[row] |= columns[j].to(salt, travelling[j].codes.at(arrival)) != commitment;
             }
-        });
-        let is = |noted: &AtomicBool| noted.load(Ordering::Relaxed);
-        let rows = (0..n).into_par_iter().with_min_len(PIECE);
-        let sealed = rows.map(|row| noted[row * width_of_row..][..width_of_row].iter().all(is)).collect();
-        let changed = changed.par_iter().with_min_len(PIECE).filter(|changed| is(changed)).count();
+        }
+        let sealed = (0..n).map(|row| noted[row * width_of_row..][..width_of_row].iter().all(|noted| *noted)).collect();
+        let changed = changed.into_iter().filter(|changed| *changed).count();
         Ok(Partners { of, width, sealed, missing, changed, ghosts })
     }
 }

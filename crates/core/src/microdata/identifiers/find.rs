@@ -3,10 +3,9 @@
 use rayon::iter::repeat_n;
 use rayon::prelude::*;
 
-use super::values::Equality;
+use super::values::equality;
 use super::{CHUNK, Identifiers};
 use crate::error::Result;
-use crate::microdata::hash_order::Hashed;
 
 /// Places of identifiers that are equal to others, in the order of these: places of arrival, or *ranks*, which are places in the order of the
 /// keyed hash. Four bytes each.
@@ -26,7 +25,7 @@ impl Found {
         self.0.len()
     }
 
-    /// Returns the rank of the identifier equal to the one at `place`, or `None`.
+    /// Returns the place of the identifier equal to the one at `place`, or `None`.
     #[inline]
     pub fn at(&self, place: usize) -> Option<u32> {
         Self::read(self.0[place])
@@ -48,7 +47,7 @@ impl Found {
     }
 
     #[inline]
-    fn written(place: Option<u32>) -> u32 {
+    pub(super) fn written(place: Option<u32>) -> u32 {
         place.unwrap_or(Self::NONE)
     }
 }
@@ -71,38 +70,24 @@ impl Identifiers {
         self.find(other, |rank| rank)
     }
 
-    /// Returns the result of `say` on the rank of each first equal one.
+    /// Returns what `say` makes of the rank of the first equal one.
     fn find(&self, other: &Self, say: impl Fn(u32) -> u32 + Sync) -> Result<Found> {
-        let equality = Equality::between(&self.values, &other.values)?;
-        let is_equal = |hashed: &Hashed, rank: u32| equality.holds(hashed.row(), other.order[rank as usize].row());
-        let Some(any) = other.order.first() else { return Ok(Found::none(self.order.len())) };
+        let equal = equality(&self.values, &other.values)?;
         let mut all = Found::none(self.order.len());
         let chunks = all.0.par_chunks_mut(CHUNK).zip(self.order.par_chunks(CHUNK));
-        chunks.for_each_init(Vec::new, |equal, (found, own)| {
-            let before = |hashed: &Hashed| other.order.partition_point(|entry| entry.beginning() < hashed.beginning());
-            let alike = |hashed: &Hashed, start: usize| {
-                let begins = hashed.beginning();
-                let from = (start as u32..).zip(&other.order[start..]);
-                from.take_while(move |(_, entry)| entry.beginning() == begins).map(|(rank, _)| rank)
-            };
-            let mut start = own.first().map_or(0, before);
+        chunks.for_each(|(found, own)| {
+            let begins = own.first().map_or(0, |hashed| hashed.beginning());
+            let mut start = other.order.partition_point(|entry| entry.beginning() < begins);
             for (found, hashed) in found.iter_mut().zip(own) {
-                while start < other.order.len() && other.order[start].beginning() < hashed.beginning() {
+                let begins = hashed.beginning();
+                while other.order.get(start).is_some_and(|entry| entry.beginning() < begins) {
                     start += 1;
                 }
-                *found = Found::written(alike(hashed, start).next());
+                let mut alike =
+                    (start as u32..).zip(other.order[start..].iter().take_while(|entry| entry.beginning() == begins));
+                let same = alike.find(|(_, entry)| equal(hashed.row(), entry.row()));
+                *found = Found::written(same.map(|(rank, _)| say(rank)));
             }
-            // Those that have none are compared with any, so that nothing depends on it, and to no end.
-            let row = |rank: u32| other.order.get(rank as usize).unwrap_or(any).row();
-            equal.clear();
-            equality.append(found.iter().zip(own).map(|(&found, hashed)| (hashed.row(), row(found))), equal);
-            let unequal =
-                found.iter_mut().zip(own).zip(&*equal).filter(|((found, _), equal)| !**equal && **found != Found::NONE);
-            for ((found, hashed), _) in unequal {
-                // Hardly ever does a hash begin like another.
-                *found = Found::written(alike(hashed, before(hashed)).find(|&rank| is_equal(hashed, rank)));
-            }
-            found.iter_mut().filter(|found| **found != Found::NONE).for_each(|found| *found = say(*found));
         });
         Ok(all)
     }

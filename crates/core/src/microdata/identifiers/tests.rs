@@ -3,8 +3,6 @@ use std::sync::Arc;
 
 use datafusion::arrow::array::{Int64Array, StringArray};
 use datafusion::arrow::compute::cast;
-use datafusion::arrow::row::{RowConverter, SortField};
-use siphasher::sip::SipHasher13;
 
 use super::*;
 
@@ -67,18 +65,18 @@ fn hashes_that_begin_alike_are_no_equality() {
         let found = now.find_in(&before).unwrap();
         let expected = |row: u32| row.checked_sub(299_990);
         assert!(now.order().zip(found.iter()).all(|(row, found)| found == expected(row)));
-        let ranks = before.ranks_of(batches(&now.values, 100_000).into_chunks().unwrap(), [1, 2]).unwrap();
+        let ranks = before.ranks_of(&batches(&now.values, 100_000).in_one_piece().unwrap(), [1, 2]).unwrap();
         let arrived: Vec<u32> = before.order().collect();
         let place = |rank: Option<u32>| rank.map(|rank| arrived[rank as usize]);
         assert!(ranks.iter().map(place).eq((0..300_000).map(expected)));
         assert!(now.ranks_in(&before).unwrap().iter().map(place).eq(found.iter()));
-        // Values in several throws.
+        // Fewer identifiers than values.
         let few = batches(&now.values.slice(200_000, 100), 100).finish([1, 2]).unwrap();
-        let ranks = few.ranks_of(batches(&now.values, 100_000).into_chunks().unwrap(), [1, 2]).unwrap();
+        let ranks = few.ranks_of(&batches(&now.values, 100_000).in_one_piece().unwrap(), [1, 2]).unwrap();
         let arrived: Vec<u32> = few.order().collect();
         let expected = |row: u32| (200_000..200_100).contains(&row).then(|| row - 200_000);
         assert!(ranks.iter().map(|rank| rank.map(|rank| arrived[rank as usize])).eq((0..300_000).map(expected)));
-        let among = now.among(&batches(&before.values, 100_000).into_chunks().unwrap(), [1, 2]).unwrap();
+        let among = now.among(&batches(&before.values, 100_000).in_one_piece().unwrap(), [1, 2]).unwrap();
         assert!(among.first.iter().eq(found.iter()));
         assert!(among.elsewhere.iter().copied().eq(10..300_010) && among.again.is_empty());
     }
@@ -110,11 +108,11 @@ fn values_are_found() {
         };
         let expected: Vec<Option<u32>> = now[2..].iter().map(expected).collect();
         for rows in [7_000, 30_000] {
-            let ranks = known.ranks_of(batches(&now_column, rows).into_chunks().unwrap(), [1, 2]).unwrap();
+            let ranks = known.ranks_of(&batches(&now_column, rows).in_one_piece().unwrap(), [1, 2]).unwrap();
             let arrived: Vec<u32> = known.order().collect();
             let place = |rank: Option<u32>| rank.map(|rank| arrived[rank as usize]);
             assert!(ranks.iter().map(place).eq(expected.iter().copied()));
-            let among = known.among(&batches(&now_column, rows).into_chunks().unwrap(), [1, 2]).unwrap();
+            let among = known.among(&batches(&now_column, rows).in_one_piece().unwrap(), [1, 2]).unwrap();
             let mut values_of = vec![Vec::new(); known.len()];
             (0..)
                 .zip(&expected)
@@ -133,33 +131,9 @@ fn values_are_found() {
     }
     let none = identifiers(Int64Array::from(Vec::<i64>::new()));
     assert!(
-        none.ranks_of(batches(&numbers(&[1, 2]), 5).into_chunks().unwrap(), [1, 2]).unwrap().iter().eq([None, None])
+        none.ranks_of(&batches(&numbers(&[1, 2]), 5).in_one_piece().unwrap(), [1, 2]).unwrap().iter().eq([None, None])
     );
-    assert_eq!(none.among(&batches(&numbers(&[1, 2]), 5).into_chunks().unwrap(), [1, 2]).unwrap().elsewhere, [0, 1]);
-}
-
-/// The shorter way to hash numbers, where there is none missing, and rows.
-#[test]
-fn numbers_hash_as_rows_do() {
-    let numbers = [0, 1, -1, i64::MAX, i64::MIN, 77];
-    for data_type in [DataType::Int32, DataType::UInt32, DataType::Int64, DataType::UInt64, DataType::Int16] {
-        let values = numbers.map(|number| match data_type {
-            DataType::UInt32 | DataType::UInt64 => number & 0xffff_ffff,
-            DataType::Int64 => number,
-            _ => i64::from(number as i16),
-        });
-        for with_null in [false, true] {
-            let values: Int64Array = values.iter().map(|&value| (!with_null || value != 1).then_some(value)).collect();
-            let values = cast(&values, &data_type).unwrap();
-            let mut hashes = vec![0; 4];
-            hash(&values, 1, [3, 4], &mut hashes).unwrap();
-            let converter = RowConverter::new(vec![SortField::new(data_type.clone())]).unwrap();
-            let rows = converter.convert_columns(&[values]).unwrap();
-            let hasher = SipHasher13::new_with_keys(3, 4);
-            let expected: Vec<u64> = (1..5).map(|row| hasher.hash(rows.row(row).as_ref())).collect();
-            assert_eq!(hashes, expected, "{data_type}");
-        }
-    }
+    assert_eq!(none.among(&batches(&numbers(&[1, 2]), 5).in_one_piece().unwrap(), [1, 2]).unwrap().elsewhere, [0, 1]);
 }
 
 #[test]

@@ -1,14 +1,11 @@
 //! Columns of values that rows have codes of.
 
-use std::ops::Range;
-use std::sync::Arc;
-
-use datafusion::arrow::array::{Array, ArrayRef, AsArray, PrimitiveArray, UInt32Array};
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, UInt32Array};
 use datafusion::arrow::compute::{cast, take};
-use datafusion::arrow::datatypes::{ArrowPrimitiveType, DataType, Float64Type, Int32Type, Int64Type};
+use datafusion::arrow::datatypes::DataType;
 
 use crate::error::Result;
-use crate::microdata::{Code, Codes, compact_views, of_width};
+use crate::microdata::compact_views;
 
 /// Returns the values at these places, with buffers of their own. A view array that is only taken from shares the buffers of the
 /// whole column, and some writers (Arrow IPC) write buffers as they are: all values of the input, in order of arrival.
@@ -44,88 +41,19 @@ fn each_once(values: &ArrayRef, places: &UInt32Array) -> Result<ArrayRef> {
     Ok(take(&own, &among, None)?)
 }
 
-/// Codes whose values are wanted.
-pub(super) trait Wanted {
-    /// Returns the results of `of_code` on each of them.
-    fn each<T>(self, of_code: impl Fn(u32) -> T) -> Vec<T>;
-}
-
-impl<I: ExactSizeIterator<Item = u32>> Wanted for I {
-    fn each<T>(self, of_code: impl Fn(u32) -> T) -> Vec<T> {
-        self.map(of_code).collect()
-    }
-}
-
-/// Codes of some members.
-pub(super) struct Members<'a> {
-    pub codes: &'a Codes,
-    pub members: &'a [u32],
-}
-
-impl Wanted for Members<'_> {
-    fn each<T>(self, of_code: impl Fn(u32) -> T) -> Vec<T> {
-        of_width!(self.codes, codes => self.members.iter().map(|&member| of_code(codes[member as usize].wide())).collect())
-    }
-}
-
-/// Codes in some parts, one part after the other. Where the parts are is known before they are looked at: they are
-/// all over the memory, and a loop that does little waits for many at once.
-pub(super) struct Parts<'a> {
-    pub codes: &'a Codes,
-    pub parts: &'a [Range<usize>],
-}
-
-impl Wanted for Parts<'_> {
-    fn each<T>(self, of_code: impl Fn(u32) -> T) -> Vec<T> {
-        let mut all = Vec::with_capacity(self.parts.iter().map(Range::len).sum());
-        of_width!(self.codes, codes => each_part(codes, self.parts, |part| {
-            all.extend(part.iter().map(|&code| of_code(code.wide())));
-        }));
-        all
-    }
-}
-
-/// Calls `each` with the codes of each part.
-fn each_part<C: Code>(codes: &[C], parts: &[Range<usize>], mut each: impl FnMut(&[C])) {
-    /// Parts that are looked at together.
-    const PARTS: usize = 64;
-    /// Codes of a part, if there are not more.
-    const FEW: usize = 16;
-    let mut near = [[C::default(); FEW]; PARTS];
-    for parts in parts.chunks(PARTS) {
-        // As they stand first, some too many: the fewer instructions there are between one part and the next, the more of them a processor asks for at
-        // once.
-        for (near, part) in near.iter_mut().zip(parts) {
-            if let Some(codes) = codes.get(part.start..part.start + FEW) {
-                near.copy_from_slice(codes);
-            }
-        }
-        for (near, part) in near.iter().zip(parts) {
-            let is_near = part.len() <= FEW && part.start + FEW <= codes.len();
-            each(if is_near { &near[..part.len()] } else { &codes[part.clone()] });
-        }
-    }
-}
-
-/// Returns the values of codes, without a list of these where the values are numbers.
-pub(super) fn gather_codes(values: &ArrayRef, codes: impl Wanted, data_type: &DataType) -> Result<ArrayRef> {
-    fn numbers<T: ArrowPrimitiveType>(values: &ArrayRef, codes: impl Wanted) -> ArrayRef {
-        let values = values.as_primitive::<T>().values();
-        Arc::new(PrimitiveArray::<T>::new(codes.each(|code| values[code as usize]).into(), None))
-    }
-    if values.null_count() == 0 && values.data_type() == data_type {
-        match data_type {
-            DataType::Int32 => return Ok(numbers::<Int32Type>(values, codes)),
-            DataType::Int64 => return Ok(numbers::<Int64Type>(values, codes)),
-            DataType::Float64 => return Ok(numbers::<Float64Type>(values, codes)),
-            _ => {}
-        }
-    }
-    gather(values, &codes.each(|code| code).into(), data_type)
+/// Returns the values of codes as a column of this type.
+pub(super) fn gather_codes(
+    values: &ArrayRef,
+    codes: impl Iterator<Item = u32>,
+    data_type: &DataType,
+) -> Result<ArrayRef> {
+    gather(values, &UInt32Array::from_iter_values(codes), data_type)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use datafusion::arrow::array::StringViewArray;
 
     use super::*;
@@ -144,30 +72,5 @@ mod tests {
         let plain = gather(&values, &places, &DataType::Utf8).unwrap();
         assert!(plain.as_string::<i32>().iter().eq(expected));
         assert!(!are_long(&(Arc::new(StringViewArray::from(vec!["a text of thirty or more bytes"])) as ArrayRef)));
-    }
-
-    /// Of none, few and many codes, in any order, and up to the last one.
-    #[test]
-    fn parts_are_what_they_were() {
-        let codes: Vec<u16> = (0..1000).map(|code| code * 7 % 1000).collect();
-        let part = |number: usize| {
-            let start = number * 389 % 1001;
-            start..(start + number * 13 % 40).min(1000)
-        };
-        for parts in [0, 1, 63, 64, 65, 300] {
-            let mut parts: Vec<Range<usize>> = (0..parts).map(part).collect();
-            parts.push(985..1000);
-            let expected: Vec<u16> = parts.iter().flat_map(|part| codes[part.clone()].iter().copied()).collect();
-            let (mut found, mut lengths) = (Vec::new(), Vec::new());
-            each_part(&codes, &parts, |part| {
-                found.extend_from_slice(part);
-                lengths.push(part.len());
-            });
-            assert_eq!(found, expected);
-            assert!(lengths.into_iter().eq(parts.iter().map(Range::len)));
-        }
-        let mut found = Vec::new();
-        each_part(&[7_u8, 8], &[0..2, 1..1, 1..2], |part| found.push(part.to_vec()));
-        assert_eq!(found, [vec![7, 8], vec![], vec![8]]);
     }
 }

@@ -3,7 +3,7 @@
 use datafusion::arrow::array::{ArrayRef, UInt32Array};
 
 use super::Published;
-use super::gather::{gather, gather_codes};
+use super::gather::gather;
 use crate::error::{Error, Result};
 use crate::microdata::Attribute;
 use crate::release::{Body, COUNTERFEIT};
@@ -33,44 +33,24 @@ impl Published {
     /// # Errors
     /// When Arrow fails to gather values.
     pub(crate) fn originals(&self, members: &[u32]) -> Result<Vec<ArrayRef>> {
-        let rows: Vec<u32> = members.iter().map(|&member| self.release.groups.members[member as usize]).collect();
-        self.of_rows(&rows)
-    }
-
-    /// Returns the values of the quasi-identifiers of some rows of the microdata, column after column; NULL for counterfeits.
-    ///
-    /// # Errors
-    /// When Arrow fails to gather values.
-    pub(super) fn of_rows(&self, rows: &[u32]) -> Result<Vec<ArrayRef>> {
-        let quasi = &self.release.microdata.quasi;
-        let mut codes = Vec::with_capacity(rows.len() * quasi.len());
-        if rows.contains(&COUNTERFEIT) {
-            for &row in rows {
-                match row {
-                    COUNTERFEIT => codes.resize(codes.len() + quasi.len(), NONE),
-                    row => codes.extend(self.release.microdata.quasi_of(row)),
-                }
+        let d = self.release.microdata.quasi.len();
+        let mut codes = Vec::with_capacity(members.len() * d);
+        for row in self.rows_of(members) {
+            match row {
+                COUNTERFEIT => codes.resize(codes.len() + d, NONE),
+                row => codes.extend(self.release.microdata.quasi_of(row)),
             }
-        } else {
-            self.release.microdata.quasi_codes.append_to(&mut codes, rows.iter().copied());
         }
         self.columns(&codes)
     }
 
-    /// Returns the columns of rows with these codes, or none. They are looked at once for all columns: see [`Near`](super::Near).
+    /// The columns of rows with these codes, or none.
     fn columns(&self, codes: &[u32]) -> Result<Vec<ArrayRef>> {
         let quasi = &self.release.microdata.quasi;
-        let has_none = codes.contains(&NONE);
         let column = |(j, attribute): (usize, &Attribute)| {
             let codes = codes.iter().copied().skip(j).step_by(quasi.len());
-            let (values, data_type) = (attribute.domain.values(), attribute.field.data_type());
-            match has_none {
-                true => {
-                    let codes = codes.map(|code| (code != NONE).then_some(code));
-                    gather(values, &codes.collect::<UInt32Array>(), data_type)
-                }
-                false => gather_codes(values, codes, data_type),
-            }
+            let codes: UInt32Array = codes.map(|code| (code != NONE).then_some(code)).collect();
+            gather(attribute.domain.values(), &codes, attribute.field.data_type())
         };
         quasi.iter().enumerate().map(column).collect()
     }

@@ -92,7 +92,7 @@ impl Published {
         Ok(self.sealing.get_or_init(|| sealing))
     }
 
-    fn rows_of(&self, members: &[u32]) -> Vec<u32> {
+    pub(super) fn rows_of(&self, members: &[u32]) -> Vec<u32> {
         members.iter().map(|&member| self.release.groups.members[member as usize]).collect()
     }
 }

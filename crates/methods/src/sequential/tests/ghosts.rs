@@ -59,10 +59,6 @@ impl Series {
         for entries in &self.ledger {
             builder.append_previous(entries)?;
         }
-        // Half of all releases as if they were large.
-        if batch.num_rows() % 2 == 1 {
-            builder.put_by_place_from(0);
-        }
         let mut rng = ChaCha20Rng::seed_from_u64(seed);
         let (microdata, state) = builder.finish(rng.random())?;
         let release = self.method.release(microdata, &state, &Monitor::default(), &mut rng)?;

@@ -1,12 +1,7 @@
 //! People of the memory's entries, numbered by their identifiers' keyed hash; most have one entry.
 
-use std::sync::atomic::{AtomicU32, Ordering};
-
-use rayon::prelude::*;
-
-use super::PIECE;
 use crate::error::Result;
-use crate::microdata::{Identifiers, room};
+use crate::microdata::Identifiers;
 
 /// People with entries.
 pub(in crate::state) struct Persons {
@@ -35,21 +30,14 @@ impl Persons {
             }
         }
         let mut persons = Self { people, of_entry: Vec::new(), at_rank: at };
-        let of: Vec<AtomicU32> = room(known.len());
-        known.par_order().enumerate().with_min_len(PIECE).for_each(|(rank, entry)| {
-            of[entry as usize].store(persons.at_rank(rank as u32), Ordering::Relaxed);
-        });
-        // In their place.
-        persons.of_entry = of.into_iter().map(AtomicU32::into_inner).collect();
+        persons.of_entry = vec![0; known.len()];
+        for (rank, entry) in (0..).zip(known.order()) {
+            persons.of_entry[entry as usize] = persons.at_rank(rank);
+        }
         Ok(persons)
     }
 
-    /// Returns true if some of them have several entries.
-    pub(super) fn have_several(&self) -> bool {
-        !self.at_rank.is_empty()
-    }
-
-    /// Returns the one whose identifier is at this place in the order.
+    /// The one whose identifier is at this place in the order.
     #[inline]
     pub(super) fn at_rank(&self, rank: u32) -> u32 {
         self.at_rank.get(rank as usize).copied().unwrap_or(rank)
@@ -78,13 +66,12 @@ mod tests {
             let known = builder.clone().finish([3, 4]).unwrap();
             let persons = Persons::try_new(&known).unwrap();
             assert_eq!(persons.people as i64, distinct);
-            assert_eq!(persons.have_several(), distinct < entries);
             let mut person_of = vec![None; persons.people];
             for (&identifier, &person) in identifiers.iter().zip(&persons.of_entry) {
                 assert_eq!(*person_of[person as usize].get_or_insert(identifier), identifier);
             }
             assert!(person_of.iter().all(Option::is_some));
-            let ranks = known.ranks_of(builder.into_chunks().unwrap(), [3, 4]).unwrap();
+            let ranks = known.ranks_of(&builder.in_one_piece().unwrap(), [3, 4]).unwrap();
             let again = known.ranks_in(&known).unwrap();
             for (entry, &person) in persons.of_entry.iter().enumerate() {
                 assert_eq!(ranks.at(entry).map(|rank| persons.at_rank(rank)), Some(person));

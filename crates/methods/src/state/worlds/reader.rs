@@ -1,7 +1,5 @@
 //! Reader of the memory of worlds, which checks that it is whole and unchanged.
 
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatch, StructArray};
 use datafusion::arrow::compute::{cast, concat};
 use datafusion::arrow::datatypes::{DataType, Field, Int64Type};
@@ -11,9 +9,7 @@ use rayon::prelude::*;
 use super::persons::Persons;
 use super::{Memory, NONE, PIECE, refused};
 use crate::error::{Error, Result, thousands};
-use crate::microdata::{
-    Codes, HashKey, IdentifierBuilder, Identifiers, PARTNERS_NAME, held, partners_commitment, room,
-};
+use crate::microdata::{Codes, HashKey, IdentifierBuilder, Identifiers, PARTNERS_NAME, held, partners_commitment};
 use crate::seen::Seen;
 use crate::state::seals::Seals;
 
@@ -182,45 +178,22 @@ fn carried(
     persons: &Persons,
 ) -> Result<Vec<u32>> {
     let people = persons.people;
-    let who = known.ranks_of(partners.into_chunks()?, key)?;
+    let who = known.ranks_of(&partners.in_one_piece()?, key)?;
     let width = lengths.iter().find(|&length| length > 0).unwrap_or(0) as usize;
     if lengths.iter().any(|length| length != 0 && length as usize != width) {
         return Err(refused("has entries with different numbers of partners, so it is of several l"));
     }
-    let carried: Vec<AtomicU32> = (0..people * width).into_par_iter().map(|_| AtomicU32::new(NONE)).collect();
-    let entries = |piece: usize| piece * PIECE..lengths.len().min((piece + 1) * PIECE);
-    let with_partners = |piece: usize| lengths.part(entries(piece)).filter(|&length| length > 0).count();
-    let starts = (0..lengths.len().div_ceil(PIECE)).scan(0, |end, piece| {
-        let start = *end;
-        *end += with_partners(piece) * width;
-        Some((piece, start))
-    });
-    let starts: Vec<(usize, usize)> = starts.collect();
-    // Where nobody has several entries, nobody has two with partners.
-    let has_entry: Vec<AtomicBool> = room(if persons.have_several() { people } else { 0 });
-    let twice = starts.into_par_iter().map(|(piece, mut start)| {
-        let mut twice = 0;
-        for (length, &person) in lengths.part(entries(piece)).zip(&persons.of_entry[entries(piece)]) {
-            if length == 0 {
-                continue;
-            }
-            // Of two, either one is the second: whose partners count does not matter, for there is no release then.
-            let has_entry = has_entry.get(person as usize);
-            twice += usize::from(has_entry.is_some_and(|has_entry| has_entry.swap(true, Ordering::Relaxed)));
-            for (place, at) in carried[person as usize * width..][..width].iter().zip(start..) {
-                let partner = who.at(at).map_or(NONE, |rank| persons.at_rank(rank));
-                place.store(partner, Ordering::Relaxed);
-            }
-            start += width;
+    let (mut carried, mut has_entry) = (vec![NONE; people * width], vec![false; people]);
+    let (mut partners, mut twice) = (who.iter(), 0);
+    for (_, &person) in lengths.iter().zip(&persons.of_entry).filter(|(length, _)| *length > 0) {
+        twice += usize::from(std::mem::replace(&mut has_entry[person as usize], true));
+        for (place, rank) in carried[person as usize * width..][..width].iter_mut().zip(&mut partners) {
+            *place = rank.map_or(NONE, |rank| persons.at_rank(rank));
         }
-        twice
-    });
-    let twice: usize = twice.sum();
+    }
     if twice > 0 {
         return Err(refused(&format!("gives {} people two entries with partners", thousands(twice))));
     }
-    // In their place.
-    let carried: Vec<u32> = carried.into_iter().map(AtomicU32::into_inner).collect();
     // Every world must be the true one with people's values dealt anew, or the release would have rows too many.
     let of_world = |world: usize| carried.iter().skip(world).step_by(width).copied();
     let is_dealt = |world| Seen::once(people, of_world(world)).is_some_and(|seen| seen.is_all());
