@@ -141,7 +141,7 @@ mod tests {
                 let codes: Vec<u32> = others[..20].iter().flat_map(|&person| microdata.quasi_of(person)).collect();
                 let chosen = assigning.assign(&boxes[..20 * 2], &codes).unwrap();
                 let loss = |row: u32, person: u32| {
-                    f64::from(measure.with(&boxes[row as usize * 2..][..2], microdata.quasi_of(person)))
+                    f64::from(measure.with(boxes[row as usize * 2..][..2].iter().copied(), microdata.quasi_of(person)))
                 };
                 let own: f64 =
                     all[..20].iter().zip(&chosen).map(|(&row, &person)| loss(row, others[person as usize])).sum();

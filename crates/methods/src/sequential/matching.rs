@@ -1,20 +1,18 @@
 //! Release of rows that are consistent with every world (Algorithm 2).
 
-use std::sync::atomic::{AtomicU32, Ordering};
-
 use rand::seq::SliceRandom;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha20Rng;
 use rayon::prelude::*;
 
 use super::assign::Assigning;
-use super::cycles::better;
+use super::cycles::{Given, better};
 use super::measure::Measure;
-use super::parts::{Cutting, Near};
+use super::parts::{Cutting, Parts};
 use crate::Monitor;
 use crate::assignment::by_value;
 use crate::error::{Error, Result};
-use crate::microdata::{Microdata, room};
+use crate::microdata::Microdata;
 use crate::release::Intervals;
 
 /// Released rows, and who has each of them in each world.
@@ -82,20 +80,17 @@ struct Begun<'a> {
     rows: &'a [&'a [u32]],
 }
 
-/// People who are given the rows of a release, in one world.
-#[derive(Debug, Clone)]
-pub(super) struct Given {
-    /// Of each row.
-    pub people: Vec<u32>,
-    /// Losses of each row with that person in it.
-    pub losses: Vec<f32>,
-}
+/// A row, the person whom it is given, and what it loses with that person in it.
+type Gift = (u32, u32, f32);
 
-/// The same while several cores give rows people, each those of some.
-struct Giving {
-    people: Vec<AtomicU32>,
-    /// Bits of numbers.
-    losses: Vec<AtomicU32>,
+impl Given {
+    /// Gives rows these people.
+    fn take(&mut self, gifts: Vec<Gift>) {
+        for (row, person, loss) in gifts {
+            self.people[row as usize] = person;
+            self.losses[row as usize] = loss;
+        }
+    }
 }
 
 /// Draws for each class by itself: they are the same on any number of cores.
@@ -113,32 +108,7 @@ impl LotsOfClasses {
     }
 }
 
-impl Giving {
-    /// Begins with people whom rows are given.
-    fn new(Given { people, losses }: Given) -> Self {
-        // In their place.
-        let people = people.into_iter().map(AtomicU32::new).collect();
-        Self { people, losses: losses.into_iter().map(|loss| AtomicU32::new(loss.to_bits())).collect() }
-    }
-
-    fn person(&self, row: u32) -> u32 {
-        self.people[row as usize].load(Ordering::Relaxed)
-    }
-
-    fn give(&self, row: u32, person: u32, loss: f32) {
-        self.people[row as usize].store(person, Ordering::Relaxed);
-        self.losses[row as usize].store(loss.to_bits(), Ordering::Relaxed);
-    }
-
-    fn given(self) -> Given {
-        let people = self.people.into_iter().map(AtomicU32::into_inner).collect();
-        Given { people, losses: self.losses.into_iter().map(|loss| f32::from_bits(loss.into_inner())).collect() }
-    }
-}
-
-/// Rows that are looked at together.
-const PIECE: usize = 1 << 12;
-/// Greatest loss of linked rows, in losses of matched ones, at which they exchange people.
+/// Linked rows of a class that lose less than this many times what matched ones do exchange people.
 const WORTH_IT: f64 = 1.25;
 /// Greatest loss of a class's matched rows, in losses of linked ones, for further matching. Rows are wider in later
 /// worlds, and by the loss metric those that are linked lose even less.
@@ -192,7 +162,7 @@ impl Matching<'_> {
         rng: &mut impl Rng,
     ) -> Result<Vec<u32>> {
         let (lots, lots_of_linked) = (LotsOfClasses::new(rng), LotsOfClasses::new(rng));
-        let linked = self.linked(matched, begun.donors, world);
+        let mut linked = self.linked(matched, begun.donors, world);
         let of_linked = self.added(&matched.boxes, &linked.losses, begun.rows);
         let is_tried: Vec<bool> =
             of_linked.iter().zip(&*hopeless).map(|(&loss, &hopeless)| loss > 0.0 && !hopeless).collect();
@@ -201,9 +171,8 @@ impl Matching<'_> {
         let mut given = None;
         let mut of_matched = vec![f64::INFINITY; begun.rows.len()];
         if of_tried > 0.0 && LITTLE * of_tried >= of_linked.iter().sum() {
-            let other = Giving::new(linked.clone());
-            self.matched(world, matched, begun, &is_tried, &lots, &other)?;
-            let other = other.given();
+            let mut other = linked.clone();
+            other.take(self.matched(world, matched, begun, &is_tried, &lots)?);
             let losses = self.added(&matched.boxes, &other.losses, begun.rows);
             for ((of_matched, loss), _) in of_matched.iter_mut().zip(losses).zip(&is_tried).filter(|of| *of.1) {
                 *of_matched = loss;
@@ -213,14 +182,13 @@ impl Matching<'_> {
         let of_both = of_linked.iter().zip(&of_matched);
         let is_worth_it: Vec<bool> =
             of_both.clone().map(|(&linked, &matched)| linked > 0.0 && linked < WORTH_IT * matched).collect();
-        let linked = Giving::new(linked);
-        self.exchanged(matched, begun, &is_worth_it, &lots_of_linked, &linked)?;
-        let linked = linked.given();
+        let exchanged = self.exchanged(matched, begun, &is_worth_it, &lots_of_linked, &linked)?;
+        linked.take(exchanged);
         for (hopeless, (linked, matched)) in hopeless.iter_mut().zip(of_both) {
             *hopeless |= matched.is_finite() && HOPELESS * linked < *matched;
         }
         Ok(match given {
-            Some(given) => better(given, &linked),
+            Some(given) => better(&given, &linked),
             None => linked.people,
         })
     }
@@ -238,8 +206,7 @@ impl Matching<'_> {
         begun: &Begun<'_>,
         is_tried: &[bool],
         lots: &LotsOfClasses,
-        giving: &Giving,
-    ) -> Result<()> {
+    ) -> Result<Vec<Gift>> {
         let Begun { of_row, rows, .. } = *begun;
         let mut everybody: Vec<u32> = (0..self.microdata.rows as u32).collect();
         let class_in: Vec<u32> =
@@ -253,106 +220,73 @@ impl Matching<'_> {
         }
         let cutting = self.cutting();
         let classes = rows.par_iter().zip(people).zip(is_tried).enumerate().filter(|(_, (_, is_tried))| **is_tried);
-        classes.try_for_each(|(class, ((rows, people), _))| {
+        let of_classes = classes.map(|(class, ((rows, people), _))| {
             self.monitor.check()?;
-            let near = Near::new(self.microdata, &matched.boxes, rows, people);
-            let parts = cutting.cut(&near, rows, &mut lots.of(class))?;
-            self.give(&near, parts.iter().collect(), rows, people, giving)
-        })
+            self.gifts(matched, &cutting.cut(&matched.boxes, rows, people, &mut lots.of(class)))
+        });
+        Ok(of_classes.collect::<Result<Vec<_>>>()?.concat())
     }
 
     /// Gives each row the person with its donor's values in a world, like the baseline.
     fn linked(&self, matched: &Matched, donors: &[u32], world: usize) -> Given {
-        let carrier: Vec<AtomicU32> = room(self.microdata.rows);
-        (0..self.microdata.rows as u32).into_par_iter().with_min_len(1024).for_each(|person| {
-            carrier[self.carried(world, person) as usize].store(person, Ordering::Relaxed);
-        });
-        let people: Vec<u32> =
-            donors.par_iter().map(|&donor| carrier[donor as usize].load(Ordering::Relaxed)).collect();
-        Given { losses: self.losses(&matched.boxes, &people), people }
+        let mut carrier = vec![0; self.microdata.rows];
+        (0..self.microdata.rows as u32).for_each(|person| carrier[self.carried(world, person) as usize] = person);
+        let people: Vec<u32> = donors.iter().map(|&donor| carrier[donor as usize]).collect();
+        let losses = (0..).zip(&people).map(|(row, &person)| self.loss(&matched.boxes, row, person)).collect();
+        Given { people, losses }
     }
 
-    /// Exchanges people between close rows of the same class, if it is worth it.
+    /// Exchanges the people that rows are given, between those of the same class that lie close together, in the classes where that is worth it.
     fn exchanged(
         &self,
         matched: &Matched,
         begun: &Begun<'_>,
         is_worth_it: &[bool],
         lots: &LotsOfClasses,
-        giving: &Giving,
-    ) -> Result<()> {
+        given: &Given,
+    ) -> Result<Vec<Gift>> {
         let cutting = self.cutting();
         let classes = begun.rows.par_iter().zip(is_worth_it).enumerate().filter(|(_, (_, is_worth_it))| **is_worth_it);
-        classes.try_for_each(|(class, (rows, _))| {
+        let of_classes = classes.map(|(class, (rows, _))| {
             self.monitor.check()?;
-            let people: Vec<u32> = rows.iter().map(|&row| giving.person(row)).collect();
-            let near = Near::new(self.microdata, &matched.boxes, rows, &people);
-            let parts = cutting.cut_rows(&near, rows, &mut lots.of(class))?;
-            self.give(&near, parts.iter().collect(), rows, &people, giving)
-        })
+            let person = |row: u32| given.people[row as usize];
+            self.gifts(matched, &cutting.cut_rows(&matched.boxes, rows, person, &mut lots.of(class)))
+        });
+        Ok(of_classes.collect::<Result<Vec<_>>>()?.concat())
     }
 
-    /// Gives the rows of a class its people, the best in each part.
-    fn give(
-        &self,
-        near: &Near,
-        parts: Vec<(&[u32], &[u32])>,
-        rows: &[u32],
-        people: &[u32],
-        giving: &Giving,
-    ) -> Result<()> {
-        let d = self.microdata.quasi.len();
+    /// Returns the best person for each row in each part.
+    fn gifts(&self, matched: &Matched, parts: &Parts) -> Result<Vec<Gift>> {
         let assigning = Assigning { microdata: self.microdata, measure: self.measure };
-        parts.into_par_iter().try_for_each(|(of_rows, of_people)| {
+        let parts: Vec<(&[u32], &[u32])> = parts.iter().collect();
+        let of_parts = parts.into_par_iter().map(|(rows, people)| {
             self.monitor.check()?;
-            let (boxes, codes) = (near.boxes_of(of_rows), near.codes_of(of_people));
-            let (boxes, _) = boxes.as_chunks();
-            let chosen = assigning.assign(boxes, &codes)?;
-            for ((&row, around), chosen) in of_rows.iter().zip(boxes.chunks_exact(d)).zip(chosen) {
-                let loss = self.measure.with(around, codes[chosen as usize * d..][..d].iter().copied());
-                giving.give(rows[row as usize], people[of_people[chosen as usize] as usize], loss);
-            }
-            Ok(())
-        })
+            let boxes: Vec<[u32; 2]> = rows.iter().flat_map(|&row| matched.boxes.of(row)).collect();
+            let codes: Vec<u32> = people.iter().flat_map(|&person| self.microdata.quasi_of(person)).collect();
+            let chosen = assigning.assign(&boxes, &codes)?;
+            let gift = |(&row, chosen): (&u32, u32)| {
+                let person = people[chosen as usize];
+                (row, person, self.loss(&matched.boxes, row, person))
+            };
+            Ok(rows.iter().zip(chosen).map(gift).collect::<Vec<_>>())
+        });
+        Ok(of_parts.collect::<Result<Vec<_>>>()?.concat())
     }
 
     fn cutting(&self) -> Cutting<'_> {
         Cutting { microdata: self.microdata, measure: self.measure, most: self.p }
     }
 
-    /// Returns the losses of rows that cover people, too.
-    fn losses(&self, boxes: &Intervals, people: &[u32]) -> Vec<f32> {
-        let d = self.microdata.quasi.len();
-        let mut losses: Vec<f32> = room(people.len());
-        let pieces = losses.par_chunks_mut(PIECE).zip(people.par_chunks(PIECE)).enumerate();
-        pieces.for_each_init(Vec::new, |near, (piece, (losses, people))| {
-            near.clear();
-            boxes.append_to(near, (piece as u32 * PIECE as u32..).take(people.len()));
-            let boxes = near.as_chunks().0.chunks_exact(d);
-            for ((loss, around), &person) in losses.iter_mut().zip(boxes).zip(people) {
-                *loss = self.measure.with(around, self.microdata.quasi_of(person));
-            }
-        });
-        losses
+    /// Returns what a row loses that covers a person, too.
+    fn loss(&self, boxes: &Intervals, row: u32, person: u32) -> f32 {
+        self.measure.with(boxes.of(row), self.microdata.quasi_of(person))
     }
 
     /// Returns for each class the losses beyond those of its rows alone. By entropies some lose less when they are
     /// widened, and that is nobody's to choose.
     fn added(&self, boxes: &Intervals, losses: &[f32], rows: &[&[u32]]) -> Vec<f64> {
-        let d = self.microdata.quasi.len();
-        let more =
-            |(&row, around): (&u32, &[[u32; 2]])| f64::from(losses[row as usize] - self.measure.sum(around)).max(0.0);
-        let of_piece = |near: &mut Vec<u32>, rows: &[u32]| -> f64 {
-            near.clear();
-            boxes.append_to(near, rows.iter().copied());
-            rows.iter().zip(near.as_chunks().0.chunks_exact(d)).map(more).sum()
-        };
-        // In pieces, so that the sum is the same on any number of threads.
-        let of_class = |rows: &&[u32]| {
-            let sums: Vec<f64> = rows.par_chunks(PIECE).map_init(Vec::new, of_piece).collect();
-            sums.into_iter().sum()
-        };
-        rows.par_iter().map(of_class).collect()
+        let more = |&row: &u32| f64::from(losses[row as usize] - self.measure.sum(boxes.of(row))).max(0.0);
+        rows.par_iter().map(|rows| rows.iter().map(more).sum()).collect()
     }
 }
 

@@ -67,18 +67,14 @@ impl Measure {
 
     /// Returns the sum of the losses of a box.
     #[inline]
-    pub(super) fn sum(&self, intervals: &[[u32; 2]]) -> f32 {
-        intervals.iter().enumerate().map(|(j, &interval)| self.of(j, interval)).sum()
+    pub(super) fn sum(&self, intervals: impl Iterator<Item = [u32; 2]>) -> f32 {
+        intervals.enumerate().map(|(j, interval)| self.of(j, interval)).sum()
     }
 
     /// Returns the losses of the smallest box around a box and a point, summed up.
     #[inline]
-    pub(super) fn with(&self, intervals: &[[u32; 2]], codes: impl Iterator<Item = u32>) -> f32 {
-        let mut sum = 0.0;
-        for (j, (&[lo, hi], code)) in intervals.iter().zip(codes).enumerate() {
-            sum += self.of(j, [lo.min(code), hi.max(code)]);
-        }
-        sum
+    pub(super) fn with(&self, intervals: impl Iterator<Item = [u32; 2]>, codes: impl Iterator<Item = u32>) -> f32 {
+        self.sum(intervals.zip(codes).map(|([lo, hi], code)| [lo.min(code), hi.max(code)]))
     }
 
     /// Returns the most that a row can lose.

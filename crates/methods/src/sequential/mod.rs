@@ -37,7 +37,7 @@
 //!
 //! # Cost
 //! O((d + l + log n) n log n) for worlds. O(l n (log n + p^2)) at worst for a release, whichever it is (Theorem 4.4). Parallel over
-//! buckets and parts. Rows of a large table stand by where they lie, so that people who have to do with each other are in the cache together.
+//! buckets and parts.
 
 mod assign;
 mod baseline;
@@ -128,12 +128,11 @@ impl SequentialRelease {
         with_loss(loss: Loss);
     }
 
-    /// Adds up the bytes of rows, and of losses of parts matched together. Each row has its box and a person beside those
-    /// of its class, its class and its person in each world, and twice the places of it and a person while they are cut.
-    /// `worlds` is how many there are. What boxes take is asked for when it is known how many values there are.
+    /// For each row its class and its person in each world, and where it and a person lie while they are cut; and the losses of the parts that are matched at a time. `worlds` is how many there are. What boxes take is asked for when it
+    /// is known how many values there are.
     fn bytes(&self, rows: usize, quasi: usize, worlds: usize) -> usize {
         let at_a_time = self.p.min(rows).pow(2) * 2 * size_of::<f64>() * rayon::current_num_threads();
-        rows * (12 * quasi + 4 * parts::item_bytes(quasi) + 8 * worlds + 80) + at_a_time
+        rows * (8 * quasi + 8 * worlds + 100) + at_a_time
     }
 
     /// # Errors

@@ -59,14 +59,14 @@ fn every_class_is_given_people_in_the_way_that_loses_less() {
         let added = |given: &Given| matching.added(&matched.boxes, &given.losses, &rows);
         let linked = matching.linked(&matched, &everybody, 1);
         let of_linked = added(&linked);
-        let by_parts = Giving::new(linked.clone());
-        let lots = LotsOfClasses([7; 32]);
-        matching.matched(1, &matched, &begun, &[true; CLASSES], &lots, &by_parts).unwrap();
-        let of_matched = added(&by_parts.given());
+        let mut by_parts = linked.clone();
+        by_parts.take(matching.matched(1, &matched, &begun, &[true; CLASSES], &LotsOfClasses([7; 32])).unwrap());
+        let of_matched = added(&by_parts);
         let people_of = |hopeless: &mut [bool]| {
             let mut rng = ChaCha20Rng::seed_from_u64(5);
             let people = matching.people_of(1, &matched, &begun, hopeless, &mut rng).unwrap();
-            let given = Given { losses: matching.losses(&matched.boxes, &people), people };
+            let losses = (0..).zip(&people).map(|(row, &person)| matching.loss(&matched.boxes, row, person)).collect();
+            let given = Given { losses, people };
             (added(&given), given.people)
         };
         let mut hopeless = [false; CLASSES];

@@ -1,6 +1,6 @@
 //! Parts of a class.
 
-use super::super::parts::{Cutting, Near};
+use super::super::parts::Cutting;
 use super::*;
 
 /// Cuts a class of all rows, on both sides and on one. Some rows are published as boxes. Of both the parts.
@@ -17,10 +17,9 @@ fn parts(people: &People, flat: bool) -> (Microdata, [Vec<(Vec<u32>, Vec<u32>)>;
     }
     let all: Vec<u32> = (0..rows).collect();
     let boxes = Intervals::of_members(&microdata, &boxes).unwrap();
-    let near = Near::new(&microdata, &boxes, &all, &all);
     let cutting = Cutting { microdata: &microdata, measure: &measure, most: 100 };
     let mut rng = ChaCha20Rng::seed_from_u64(1);
-    let parts = [cutting.cut(&near, &all, &mut rng).unwrap(), cutting.cut_rows(&near, &all, &mut rng).unwrap()];
+    let parts = [cutting.cut(&boxes, &all, &all, &mut rng), cutting.cut_rows(&boxes, &all, |row| row, &mut rng)];
     let parts = parts.map(|parts| parts.iter().map(|(rows, people)| (rows.to_vec(), people.to_vec())).collect());
     (microdata, parts)
 }
@@ -64,7 +63,7 @@ fn parts_are_of_everybody_and_of_neighbours() {
     }
 }
 
-/// A large domain is cut as a small one, beyond places of two bytes. What a column spreads counts as much as in another one.
+/// Of very many values, what a column spreads counts as much as in another one.
 #[test]
 fn a_large_domain_is_cut_as_a_small_one() {
     let rows = 140_000_usize;
