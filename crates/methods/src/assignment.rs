@@ -3,8 +3,6 @@
 
 use std::collections::BTreeSet;
 
-use rayon::prelude::*;
-
 use super::lots::Lots;
 use crate::error::{Cures, Error, Result, thousands};
 use crate::microdata::Code;
@@ -125,37 +123,18 @@ pub(super) fn deal(
     Ok(())
 }
 
-/// Sorts the `wanted` rows by their value, of so many, ascending; on all cores.
-pub(super) fn wanted_by_value<C: Code>(
-    codes: &[C],
-    values: usize,
-    wanted: impl Fn(usize) -> bool + Sync,
-) -> Vec<Vec<u32>> {
-    // Parts of many more rows than there are values.
-    let part = codes.len().div_ceil(4 * rayon::current_num_threads()).max(8 * values).max(1 << 14);
-    let of_part = |(number, codes): (usize, &[C])| {
-        let mut rows: Vec<Vec<u32>> = vec![Vec::new(); values];
-        for (row, &value) in (number * part..).zip(codes).filter(|(row, _)| wanted(*row)) {
-            rows[value.wide() as usize].push(row as u32);
-        }
-        rows
-    };
-    let parts: Vec<Vec<Vec<u32>>> = codes.par_chunks(part).enumerate().map(of_part).collect();
-    let of_value = |value: usize| parts.iter().map(|part| part[value].as_slice()).collect::<Vec<_>>().concat();
-    (0..values).into_par_iter().map(of_value).collect()
+/// Returns rows of each of so many values, ascending, as far as they are `wanted`.
+pub(super) fn wanted_by_value<C: Code>(codes: &[C], values: usize, wanted: impl Fn(usize) -> bool) -> Vec<Vec<u32>> {
+    let mut rows_of = vec![Vec::new(); values];
+    for (row, value) in codes.iter().enumerate().filter(|(row, _)| wanted(*row)) {
+        rows_of[value.wide() as usize].push(row as u32);
+    }
+    rows_of
 }
 
-/// Returns the rows by their sensitive value, in one piece for each value; within it, in the order in which they were.
+/// Puts rows in the order of their sensitive values, and returns one piece for each value; within it, rows are in the order in which they were.
 pub(super) fn by_value<'a>(rows: &'a mut [u32], sensitive_codes: &[impl Code]) -> Vec<&'a mut [u32]> {
-    let values = rows.iter().map(|&row| sensitive_codes[row as usize].wide() as usize + 1).max().unwrap_or(0);
-    match values > rows.len() {
-        true => rows.sort_by_key(|&row| sensitive_codes[row as usize]),
-        false => {
-            let before = rows.to_vec();
-            let rows_of = count_into_order(before.iter().copied(), sensitive_codes, values, rows);
-            return in_pieces(rows, &rows_of);
-        }
-    }
+    rows.sort_by_key(|&row| sensitive_codes[row as usize]);
     rows.chunk_by_mut(|&a, &b| sensitive_codes[a as usize] == sensitive_codes[b as usize]).collect()
 }
 
@@ -167,60 +146,21 @@ pub(super) struct ByValue {
 }
 
 impl ByValue {
-    /// Returns the rows of these values; of one value, in their order.
+    /// Takes rows of these values; of one value, in their order.
     pub(super) fn new(sensitive_codes: &[impl Code]) -> Self {
-        let all = 0..sensitive_codes.len() as u32;
-        let values = sensitive_codes.iter().max().map_or(0, |&most| most.wide() as usize + 1);
-        if values > sensitive_codes.len() {
-            let mut rows: Vec<u32> = all.collect();
-            rows.sort_by_key(|&row| sensitive_codes[row as usize]);
-            let pieces = rows.chunk_by(|&a, &b| sensitive_codes[a as usize] == sensitive_codes[b as usize]);
-            let rows_of = pieces.map(<[u32]>::len).collect();
-            return Self { rows, rows_of };
-        }
-        let mut rows = vec![0; sensitive_codes.len()];
-        let rows_of = count_into_order(all, sensitive_codes, values, &mut rows);
+        let mut rows: Vec<u32> = (0..sensitive_codes.len() as u32).collect();
+        let rows_of = by_value(&mut rows, sensitive_codes).iter().map(|rows| rows.len()).collect();
         Self { rows, rows_of }
     }
 
     /// Returns a piece for each value that occurs.
     pub(super) fn pieces(&mut self) -> Vec<&mut [u32]> {
-        in_pieces(&mut self.rows, &self.rows_of)
+        let mut left = self.rows.as_mut_slice();
+        self.rows_of.iter().map(|&rows| left.split_off_mut(..rows).unwrap_or_default()).collect()
     }
 }
 
-fn in_pieces<'a>(rows: &'a mut [u32], rows_of: &[usize]) -> Vec<&'a mut [u32]> {
-    let mut left = rows;
-    let piece = |&rows: &usize| left.split_off_mut(..rows).unwrap_or_default();
-    rows_of.iter().map(piece).collect()
-}
-
-/// Sorts rows by their value, of which there are few: the place of a row follows from how many rows have the values before. Returns how many rows
-/// have each value that occurs.
-fn count_into_order(
-    rows: impl Iterator<Item = u32> + Clone,
-    sensitive_codes: &[impl Code],
-    values: usize,
-    sorted: &mut [u32],
-) -> Vec<usize> {
-    let value = |row: u32| sensitive_codes[row as usize].wide() as usize;
-    let mut rows_of = vec![0; values];
-    rows.clone().for_each(|row| rows_of[value(row)] += 1);
-    let starts = rows_of.iter().scan(0, |end, rows| {
-        *end += rows;
-        Some(*end - rows)
-    });
-    let mut next: Vec<usize> = starts.collect();
-    for row in rows {
-        let next = &mut next[value(row)];
-        sorted[*next] = row;
-        *next += 1;
-    }
-    rows_of.retain(|&rows| rows > 0);
-    rows_of
-}
-
-/// Counts each value that occurs, in the order of values.
+/// How often each value occurs that does, in the order of values.
 pub(super) fn occurrences(values: &[impl Code]) -> Vec<usize> {
     let most = values.iter().max().map_or(0, |&most| most.wide() as usize);
     if most < values.len() {
@@ -277,19 +217,16 @@ mod tests {
 
     use super::*;
 
-    /// Of several parts, on any number of threads: rows of a value ascend, and only those are there that are wanted.
+    /// Rows of a value ascend, and only those are there that are wanted.
     #[test]
     fn wanted_rows_of_each_value() {
-        let codes: Vec<u32> = (0..70_000_u32).map(|row| row.wrapping_mul(2_654_435_761) >> 8 & 15).collect();
+        let codes: Vec<u32> = (0..7000_u32).map(|row| row.wrapping_mul(2_654_435_761) >> 8 & 15).collect();
         let wanted = |row: usize| row % 3 != 1;
-        for threads in [1, 5] {
-            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-            let found = pool.install(|| wanted_by_value(&codes, 20, wanted));
-            assert_eq!(found.len(), 20);
-            for (value, found) in found.iter().enumerate() {
-                let rows = (0..codes.len()).filter(|&row| wanted(row) && codes[row] as usize == value);
-                assert!(found.iter().copied().eq(rows.map(|row| row as u32)), "{value}");
-            }
+        let found = wanted_by_value(&codes, 20, wanted);
+        assert_eq!(found.len(), 20);
+        for (value, found) in found.iter().enumerate() {
+            let rows = (0..codes.len()).filter(|&row| wanted(row) && codes[row] as usize == value);
+            assert!(found.iter().copied().eq(rows.map(|row| row as u32)), "{value}");
         }
         assert!(wanted_by_value::<u8>(&[], 2, wanted).iter().all(Vec::is_empty));
     }

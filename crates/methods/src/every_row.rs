@@ -16,7 +16,7 @@ pub(super) struct Known<'a> {
     pub labels: &'a [Option<u32>],
 }
 
-/// The same of the members of a few groups.
+/// The lists that [`Known`] shows.
 #[derive(Default)]
 struct Beside {
     signatures: Vec<Option<u32>>,
@@ -24,24 +24,12 @@ struct Beside {
 }
 
 impl Beside {
-    /// Reads the numbers of all members first, and then one member after the other: see [`any_broken`].
     fn read(&mut self, known: &Signatures, members: &[u32]) {
-        if known.all().is_empty() {
-            // Nobody was ever published: there is nothing to look up.
-            self.signatures.resize(members.len(), None);
-            self.labels.resize(members.len(), None);
-            return;
-        }
         let of = |row: u32| (row != COUNTERFEIT).then_some(row as usize);
         self.signatures.clear();
-        self.signatures.extend(members.iter().map(|&row| of(row).and_then(|row| known.number_of(row))));
+        self.signatures.extend(members.iter().map(|&row| known.number_of(of(row)?)));
         self.labels.clear();
-        self.labels.extend(members.iter().map(|&row| of(row).and_then(|row| known.label_of(row))));
-    }
-
-    fn of(&self, of_group: &OfGroup<'_>) -> Known<'_> {
-        let places = of_group.start..of_group.start + of_group.members.len();
-        Known { signatures: &self.signatures[places.clone()], labels: &self.labels[places] }
+        self.labels.extend(members.iter().map(|&row| known.label_of(of(row)?)));
     }
 }
 
@@ -65,7 +53,9 @@ pub(super) fn check_every_row(
     }
     let rows = microdata.rows;
     let first = |beside: &mut Beside, members: &[u32]| beside.read(known, members);
-    let broken_by = |beside: &mut Beside, of_group: &OfGroup<'_>| broken_by(of_group, &beside.of(of_group));
+    let broken_by = |beside: &mut Beside, of_group: &OfGroup<'_>| {
+        broken_by(of_group, &Known { signatures: &beside.signatures, labels: &beside.labels })
+    };
     let once = || {
         let people = groups.members.iter().copied().filter(|&row| row != COUNTERFEIT);
         let Some(seen) = Seen::once(rows, people) else { return Some("a row in two places") };

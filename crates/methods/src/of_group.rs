@@ -1,21 +1,13 @@
-//! Groups with their rows' data in the table, for methods that check a release.
-//!
-//! Rows of a group are all over the memory, and a processor that has to know what one of them has before it goes on does not ask for the next
-//! one's. So what the rows of a few groups have is copied first, and then looked at.
+//! What methods look at when they check a release: groups, with what the table has of their rows.
 
 use rayon::prelude::*;
 
-use crate::microdata::{Code, Microdata, of_width};
+use crate::microdata::Microdata;
 use crate::release::{COUNTERFEIT, Groups, Intervals};
-
-/// Groups that are copied together.
-const GROUPS: usize = 64;
 
 /// A group, and what the table has of its rows. That of counterfeits does not matter.
 pub(super) struct OfGroup<'a> {
     pub group: usize,
-    /// Its first member among those that are copied together.
-    pub start: usize,
     /// Rows, with counterfeits.
     pub members: &'a [u32],
     /// Sensitive values that are published; none without the attribute.
@@ -34,45 +26,20 @@ impl OfGroup<'_> {
         &self.codes[place * self.d..][..self.d]
     }
 
-    /// Returns the sensitive value of the member at a place; there must be the attribute.
+    /// Returns true if the group's intervals cover the member at a place.
+    pub(super) fn covers(&self, place: usize) -> bool {
+        self.codes(place).iter().zip(self.intervals).all(|(code, [lo, hi])| (lo..=hi).contains(&code))
+    }
+
+    /// The sensitive value of the member at a place; there must be the attribute.
     #[inline]
     pub(super) fn sensitive(&self, place: usize) -> u32 {
         self.sensitive[place]
     }
 }
 
-/// Copies, row after row.
-#[derive(Default)]
-struct Near {
-    codes: Vec<u32>,
-    sensitive: Vec<u32>,
-    /// Of the groups' intervals.
-    ends: Vec<u32>,
-}
-
-impl Near {
-    fn read(&mut self, microdata: &Microdata, members: &[u32]) {
-        self.codes.clear();
-        self.sensitive.clear();
-        let d = microdata.quasi.len();
-        if microdata.rows == 0 {
-            self.codes.resize(members.len() * d, 0);
-            self.sensitive.resize(members.len(), 0);
-            return;
-        }
-        // A counterfeit gets somebody's.
-        let rows = || members.iter().map(|&row| if row == COUNTERFEIT { 0 } else { row });
-        microdata.quasi_codes.append_to(&mut self.codes, rows());
-        if !microdata.sensitive_codes.is_empty() {
-            of_width!(&microdata.sensitive_codes, codes => {
-                self.sensitive.extend(rows().map(|row| codes[row as usize].wide()));
-            });
-        }
-    }
-}
-
-/// Looks at all groups in parallel, and returns a fault of one, if any. A group has no intervals, or `broken_by` finds something. Every
-/// thread has what `init` makes, and `first` is shown the members of a few groups together before these are looked at one after the other.
+/// Looks at all groups in parallel, and returns what is wrong with one of them, if anything is: that it has no intervals, or what `broken_by` finds.
+/// Every thread has what `init` makes, and `first` is shown the members of a group before it is looked at.
 pub(super) fn any_broken<S>(
     microdata: &Microdata,
     groups: &Groups,
@@ -82,36 +49,53 @@ pub(super) fn any_broken<S>(
     broken_by: impl Fn(&mut S, &OfGroup<'_>) -> Option<&'static str> + Sync,
 ) -> Option<&'static str> {
     let d = microdata.quasi.len();
-    let look = |(near, own): &mut (Near, S), chunk: usize| {
-        let numbers = chunk * GROUPS..groups.len().min((chunk + 1) * GROUPS);
-        let places = groups.starts[numbers.start] as usize..groups.starts[numbers.end] as usize;
-        let members = &groups.members[places.clone()];
+    if !intervals.are_of(groups.len(), d) {
+        return Some("a group without intervals");
+    }
+    let look = |(own, near): &mut (S, Near), group: usize| {
+        let range = groups.range(group);
+        let members = &groups.members[range.clone()];
         first(own, members);
         near.read(microdata, members);
-        near.ends.clear();
-        intervals.append_to(&mut near.ends, numbers.clone().map(|group| group as u32));
-        let (first, intervals) = (numbers.start, near.ends.as_chunks().0);
-        if intervals.len() != numbers.len() * d {
-            return Some("a group without intervals");
-        }
-        numbers.into_iter().find_map(|group| {
-            let range = groups.range(group);
-            let (start, end) = (range.start - places.start, range.end - places.start);
-            let of_group = OfGroup {
-                group,
-                start,
-                members: &groups.members[range.clone()],
-                published: groups.sensitive.get(range).unwrap_or_default(),
-                intervals: &intervals[(group - first) * d..][..d],
-                d,
-                codes: &near.codes[start * d..end * d],
-                sensitive: near.sensitive.get(start..end).unwrap_or_default(),
-            };
-            broken_by(own, &of_group)
-        })
+        near.intervals.clear();
+        near.intervals.extend(intervals.of(group as u32));
+        let of_group = OfGroup {
+            group,
+            members,
+            published: groups.sensitive.get(range).unwrap_or_default(),
+            intervals: &near.intervals,
+            d,
+            codes: &near.codes,
+            sensitive: &near.sensitive,
+        };
+        broken_by(own, &of_group)
     };
-    let chunks = (0..groups.len().div_ceil(GROUPS)).into_par_iter().with_min_len(16);
-    chunks.map_init(|| (Near::default(), init()), look).find_map_any(|broken| broken)
+    let all = (0..groups.len()).into_par_iter().with_min_len(1024);
+    all.map_init(|| (init(), Near::default()), look).find_map_any(|broken| broken)
+}
+
+/// What the table has of the members of a group, and what is published of it.
+#[derive(Default)]
+struct Near {
+    codes: Vec<u32>,
+    sensitive: Vec<u32>,
+    intervals: Vec<[u32; 2]>,
+}
+
+impl Near {
+    fn read(&mut self, microdata: &Microdata, members: &[u32]) {
+        self.codes.clear();
+        self.sensitive.clear();
+        for &row in members {
+            match row {
+                COUNTERFEIT => self.codes.resize(self.codes.len() + microdata.quasi.len(), 0),
+                row => self.codes.extend(microdata.quasi_of(row)),
+            }
+            if !microdata.sensitive_codes.is_empty() {
+                self.sensitive.push(if row == COUNTERFEIT { 0 } else { microdata.sensitive_codes.at(row) });
+            }
+        }
+    }
 }
 
 #[cfg(test)]
@@ -124,7 +108,7 @@ mod tests {
     use super::*;
     use crate::microdata::{ColumnEncoder, Order, RowCodes};
 
-    /// More groups than are copied together, some of them of counterfeits alone: what is looked at is what the table has, in every chunk.
+    /// Groups, some of them of counterfeits alone: what is looked at is what the table has.
     #[test]
     fn copies_are_those_of_the_members() {
         let values: ArrayRef = Arc::new((0..500).map(|row| row * 7 % 100).collect::<Int32Array>());
@@ -152,7 +136,7 @@ mod tests {
         };
         let mut groups = Groups { starts: vec![0], ..Groups::default() };
         let mut row = 0;
-        for group in 0..3 * GROUPS as u32 + 5 {
+        for group in 0..197 {
             for _ in 0..1 + group % 3 {
                 groups.members.push(if group % 10 == 0 { COUNTERFEIT } else { row * 11 % 500 });
                 row += 1;
@@ -178,7 +162,7 @@ mod tests {
                 },
                 |together, of_group| {
                     assert_eq!(of_group.members, &groups.members[groups.range(of_group.group)]);
-                    assert_eq!(of_group.members, &together[of_group.start..][..of_group.members.len()]);
+                    assert_eq!(of_group.members, together);
                     assert_eq!(of_group.intervals, intervals_of(of_group.group as u32));
                     let wrong = |(place, &row): (usize, &u32)| {
                         let found = (of_group.codes(place).to_vec(), of_group.sensitive(place));
@@ -195,7 +179,7 @@ mod tests {
         // The first person, some in the middle, and the last one.
         let all: Vec<u32> = groups.members.iter().copied().filter(|&row| row != COUNTERFEIT).collect();
         assert!(all.len() < 500);
-        for row in [all[0], all[2 * GROUPS], all[all.len() / 2], all[all.len() - 1]] {
+        for row in [all[0], all[128], all[all.len() / 2], all[all.len() - 1]] {
             codes[row as usize] ^= 1;
             microdata.quasi_codes = of_both(&codes);
             assert_eq!(judged(&microdata, &intervals), Some("wrong"));

@@ -1,46 +1,34 @@
-//! Set of seen rows: a bit for each, so that looks all over the table stay in the cache.
+//! Which rows have been seen.
 
 /// Rows, none of which is there twice.
 #[derive(Debug)]
 pub(super) struct Seen {
-    /// Of row `64 i + j` the bit `j` of word `i`.
-    words: Vec<u64>,
-    rows: usize,
-    /// Number of seen rows.
+    rows: Vec<bool>,
+    /// How many were seen.
     pub number: usize,
 }
 
 impl Seen {
-    /// Marks these of `rows` rows; `None` if one of them is there twice, or is none of the table.
+    /// Returns these of `rows` rows; `None` where one of them is there twice, or is none of the table.
     pub(super) fn once(rows: usize, seen: impl IntoIterator<Item = u32>) -> Option<Self> {
-        let (mut words, mut number) = (vec![0_u64; rows.div_ceil(64)], 0);
+        let (mut rows, mut number) = (vec![false; rows], 0);
         for row in seen {
-            let bit = 1 << (row % 64);
-            let word = words.get_mut(row as usize / 64).filter(|word| (row as usize) < rows && **word & bit == 0)?;
-            *word |= bit;
+            if std::mem::replace(rows.get_mut(row as usize)?, true) {
+                return None;
+            }
             number += 1;
         }
-        Some(Self { words, rows, number })
+        Some(Self { rows, number })
     }
 
-    /// Returns the rows that were not seen.
+    /// Returns those that were not seen.
     pub(super) fn unseen(&self) -> impl Iterator<Item = usize> + '_ {
-        let of_word = |(place, &word): (usize, &u64)| {
-            let mut left = !word;
-            std::iter::from_fn(move || {
-                let bit = left.trailing_zeros() as usize;
-                (left != 0).then(|| {
-                    left &= left - 1;
-                    64 * place + bit
-                })
-            })
-        };
-        self.words.iter().enumerate().flat_map(of_word).take_while(|&row| row < self.rows)
+        self.rows.iter().enumerate().filter(|(_, seen)| !**seen).map(|(row, _)| row)
     }
 
     /// Returns true if all were seen.
     pub(super) fn is_all(&self) -> bool {
-        self.number == self.rows
+        self.number == self.rows.len()
     }
 }
 
@@ -51,7 +39,7 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// Words that are full, empty and in part beyond the table; rows that are there twice, and that are none of the table.
+        /// Rows that are there twice, and that are none of the table.
         #[test]
         fn rows_are_seen_once(rows in 0_usize..200, share in 0_u8..=4, salt in any::<u32>(), wrong in any::<prop::sample::Index>()) {
             let is_seen = |row: &u32| (row ^ salt).wrapping_mul(2_654_435_761) >> 30 < u32::from(share);

@@ -55,8 +55,7 @@ impl Promise<'_> {
                     legal_for = Some(signature);
                 }
             }
-            let mut codes = of_group.codes(place).iter().zip(intervals);
-            if !codes.all(|(code, [lo, hi])| (lo..=hi).contains(&code)) {
+            if !of_group.covers(place) {
                 return Some("an interval that does not cover its row");
             }
         }

@@ -40,8 +40,7 @@ impl ExactPromise<'_> {
             if of_group.sensitive(place) != value {
                 return Some("a row with another's sensitive value");
             }
-            let mut codes = of_group.codes(place).iter().zip(intervals);
-            if !codes.all(|(code, [lo, hi])| (lo..=hi).contains(&code)) {
+            if !of_group.covers(place) {
                 return Some("an interval that does not cover its row");
             }
             let Some(signature) = self.known.of(at) else {

@@ -2,7 +2,6 @@
 //! labels.
 
 use rand::Rng;
-use rayon::prelude::*;
 
 use super::bucket::Bucket;
 use super::relation::Relation;
@@ -11,9 +10,6 @@ use crate::Monitor;
 use crate::error::{Error, Result, thousands};
 use crate::microdata::Microdata;
 use crate::release::{COUNTERFEIT, Groups};
-
-/// Members whose values are looked up at a time.
-const CHUNK: usize = 1 << 14;
 
 /// Makes groups of what the buckets were split into: `members` has, bucket after bucket and group after group, a row or none
 /// for each entry. Intervals are not computed yet.
@@ -37,7 +33,7 @@ pub(super) fn complete(
             rest = others;
             if !group.contains(&COUNTERFEIT) {
                 groups.members.extend_from_slice(group);
-                groups.sensitive.resize(groups.members.len(), 0);
+                groups.sensitive.extend(group.iter().map(|&row| microdata.sensitive_codes.at(row)));
                 groups.starts.push(groups.members.len() as u32);
                 continue;
             }
@@ -53,16 +49,9 @@ pub(super) fn complete(
                 // More members than were reserved for.
                 monitor.charge((pieces.len() - 1) * entries.len() * size_of::<[u32; 4]>())?;
             }
-            pieces.iter().for_each(|piece| push(&mut groups, piece));
+            pieces.iter().for_each(|piece| push(&mut groups, microdata, piece));
         }
     }
-    // Rows are all over the memory: looked at on all cores.
-    let members = groups.members.par_chunks(CHUNK);
-    groups.sensitive.par_chunks_mut(CHUNK).zip(members).for_each(|(values, rows)| {
-        for (value, &row) in values.iter_mut().zip(rows).filter(|(_, row)| **row != COUNTERFEIT) {
-            *value = microdata.sensitive_codes.at(row);
-        }
-    });
     monitor.count("divided_groups", divided);
     if groups.members.len() >= u32::MAX as usize {
         let members = thousands(groups.members.len());
@@ -116,12 +105,12 @@ fn divide(
     Ok(pieces)
 }
 
-/// Adds a group, in the order of its entries. The values of rows are not looked up yet.
-fn push(groups: &mut Groups, (rows, counterfeits): &Piece) {
+/// Adds a group, in the order of its entries.
+fn push(groups: &mut Groups, microdata: &Microdata, (rows, counterfeits): &Piece) {
     let (mut rows, mut counterfeits) = (rows.iter().peekable(), counterfeits.iter());
     for entry in 0..rows.len() + counterfeits.len() {
         let (row, value) = match rows.next_if(|(at, _)| *at == entry) {
-            Some(&(_, row)) => (row, 0),
+            Some(&(_, row)) => (row, microdata.sensitive_codes.at(row)),
             // As many values were drawn as there are entries without a row.
             None => (COUNTERFEIT, counterfeits.next().copied().unwrap_or_default()),
         };

@@ -40,9 +40,8 @@ impl Splitter for Decompose {
         if node.height <= 1 {
             return sorted(microdata.quasi.len(), node, members, spare, monitor);
         }
-        let scratch = Scratch::new(microdata, members.len());
         let bucket = Bucket { microdata, monitor };
-        bucket.split(node, members, &mut Scratch { spare: std::mem::take(spare), ..scratch });
+        bucket.split(node, members, &mut Scratch { spare: std::mem::take(spare), ..Scratch::default() });
     }
 }
 
@@ -53,7 +52,8 @@ struct Bucket<'a> {
     monitor: &'a Monitor,
 }
 
-/// Scratch of a thread.
+/// What a thread needs for itself.
+#[derive(Default)]
 struct Scratch<const W: usize> {
     spare: Spare<W, u32>,
     places: Places,
@@ -61,14 +61,6 @@ struct Scratch<const W: usize> {
     order: Vec<u32>,
     /// Number of rows of each list among the first places, from 0 to the height.
     shares: Vec<u32>,
-}
-
-impl<const W: usize> Scratch<W> {
-    /// Makes room for so many members.
-    fn new(microdata: &Microdata, members: usize) -> Self {
-        let values = microdata.sensitive.as_ref().map_or(0, |sensitive| sensitive.domain.len());
-        Self { spare: Spare::default(), places: Places::new(values, members), order: Vec::new(), shares: Vec::new() }
-    }
 }
 
 impl Bucket<'_> {
@@ -95,7 +87,7 @@ impl Bucket<'_> {
         if members_left.len() >= PARALLEL_FROM {
             rayon::join(
                 || self.split(left, members_left, scratch),
-                || self.split(right, members_right, &mut Scratch::new(self.microdata, size * k)),
+                || self.split(right, members_right, &mut Scratch::default()),
             );
         } else {
             self.split(left, members_left, scratch);

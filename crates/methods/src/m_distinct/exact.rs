@@ -5,7 +5,6 @@
 //! make buckets of their own, of as many of each component. The proof is in `docs/theory.md`, and `enumeration` is its test: that is why everything
 //! is drawn by [`Lots`].
 
-use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::law::Laws;
@@ -266,9 +265,9 @@ impl NewPeople<'_> {
             bucket_of.push(number);
         }
         let dealt = deal(lines, &none, &steps, lots);
-        dealt.hands().into_par_iter().for_each(|hand| {
+        for hand in dealt.hands() {
             hand.rows().for_each(|row| places.put(row, bucket_of[hand.step], hand.place));
-        });
+        }
         Ok(())
     }
 }

@@ -1,84 +1,48 @@
 //! Rows by entry and value on both sides of a cut, and moves across it.
 
+use std::collections::BTreeSet;
+
 use rustc_hash::FxHashMap;
 
 use crate::split::Item;
 
-/// A number for each of some values. Forgetting them takes no time.
-pub(super) struct Places {
-    /// By value: when it was told, and its number. Empty if there are more values than rows.
-    table: Vec<[u32; 2]>,
-    /// The same then.
-    map: FxHashMap<u32, [u32; 2]>,
-    now: u32,
-}
+/// A number for each of some values.
+#[derive(Default)]
+pub(super) struct Places(FxHashMap<u32, u32>);
 
 impl Places {
-    /// Makes room for so many values in so many rows.
-    pub(super) fn new(values: usize, rows: usize) -> Self {
-        let table = if values <= rows { vec![[0, 0]; values] } else { Vec::new() };
-        Self { table, map: FxHashMap::default(), now: 1 }
-    }
-
-    #[inline]
-    fn known(&mut self, value: u32) -> &mut [u32; 2] {
-        if self.table.is_empty() { self.map.entry(value).or_default() } else { &mut self.table[value as usize] }
-    }
-
-    /// Removes all values.
+    /// Forgets all numbers.
     pub(super) fn forget(&mut self) {
-        self.now = self.now.checked_add(1).unwrap_or_else(|| {
-            self.table.fill([0, 0]);
-            self.map.clear();
-            1
-        });
+        self.0.clear();
     }
 
     /// Returns the number of a value, which is this one if it has none yet.
     #[inline]
     pub(super) fn get_or_insert(&mut self, value: u32, number: u32) -> u32 {
-        let now = self.now;
-        let known = self.known(value);
-        if known[0] != now {
-            *known = [now, number];
-        }
-        known[1]
+        *self.0.entry(value).or_insert(number)
     }
 
     /// Returns the number of a value that has one.
     #[inline]
     pub(super) fn of(&self, value: u32) -> usize {
-        let known = if self.table.is_empty() { self.map.get(&value) } else { self.table.get(value as usize) };
-        known.map_or(0, |known| known[1] as usize)
+        self.0.get(&value).map_or(0, |&number| number as usize)
     }
 
     /// Returns true if there are at most so many rows of each value.
     pub(super) fn are_at_most(&mut self, rows: usize, mut values: impl Iterator<Item = u32>) -> bool {
         self.forget();
-        let now = self.now;
         values.all(|value| {
-            let known = self.known(value);
-            let before = if known[0] == now { known[1] } else { 0 };
-            *known = [now, before + 1];
-            (before as usize) < rows
+            let number = self.0.entry(value).or_default();
+            *number += 1;
+            *number as usize <= rows
         })
     }
 
     /// Numbers the values of some rows, ascending from 0; returns how many they are.
     fn number(&mut self, values: impl Iterator<Item = u32>) -> usize {
-        self.forget();
-        let mut different = Vec::new();
-        for value in values {
-            let now = self.now;
-            if std::mem::replace(&mut self.known(value)[0], now) != now {
-                different.push(value);
-            }
-        }
-        different.sort_unstable();
-        for (&value, number) in different.iter().zip(0..) {
-            self.known(value)[1] = number;
-        }
-        different.len()
+        let different: BTreeSet<u32> = values.collect();
+        self.0 = different.into_iter().zip(0..).collect();
+        self.0.len()
     }
 }
 

@@ -85,7 +85,6 @@ mod tests;
 
 use datafusion::common::Result as EngineResult;
 use rand_chacha::ChaCha20Rng;
-use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
@@ -267,18 +266,15 @@ impl MDistinct {
             relocate::relocate(buckets, &shared, relation);
         }
         // Rows of a kind, label and value are alike so far, and in random order.
-        let mut moved = Vec::new();
         for (number, bucket) in buckets.list.iter().enumerate() {
             for (cell, &rows) in &bucket.cells {
                 let Some(stock) = rows_of.get_mut(cell).filter(|stock| stock.len() >= rows) else {
                     return Err(Error::internal("more rows in buckets than there are"));
                 };
-                moved.push((stock.split_off(stock.len() - rows), number, cell.entry));
+                let moved = stock.split_off(stock.len() - rows);
+                moved.into_iter().for_each(|row| places.put(row, number, cell.entry));
             }
         }
-        moved.into_par_iter().for_each(|(rows, number, entry)| {
-            rows.into_iter().for_each(|row| places.put(row, number, entry));
-        });
         Ok(new)
     }
 }
@@ -508,25 +504,14 @@ fn unlabelled() -> Error {
     Error::internal("a row with a signature and without a label")
 }
 
-/// Returns the rows that were published before, by kind, value and label; on all cores. Rows ascend; the kind is of their signature.
+/// Returns rows that were published before, ascending, by the kind of their signature, their value and their label.
 fn returning_rows(codes: &Codes, known: &Signatures, kind_of_signature: &[u32]) -> Result<FxHashMap<Cell, Vec<u32>>> {
-    let part = codes.len().div_ceil(4 * rayon::current_num_threads()).max(1 << 14);
-    let of_part = |number: usize| {
-        let mut rows_of: FxHashMap<Cell, Vec<u32>> = FxHashMap::default();
-        let rows = number * part..codes.len().min((number + 1) * part);
-        for (row, value) in rows.clone().zip(codes.part(rows)) {
-            let Some(signature) = known.number_of(row) else { continue };
-            let Some(label) = known.label_of(row) else { return Err(unlabelled()) };
-            let cell = Cell { kind: kind_of_signature[signature as usize], value, entry: label as usize };
-            rows_of.entry(cell).or_default().push(row as u32);
-        }
-        Ok(rows_of)
-    };
-    let parts: Vec<FxHashMap<Cell, Vec<u32>>> =
-        (0..codes.len().div_ceil(part)).into_par_iter().map(of_part).collect::<Result<_>>()?;
     let mut rows_of: FxHashMap<Cell, Vec<u32>> = FxHashMap::default();
-    for part in parts {
-        part.into_iter().for_each(|(cell, rows)| rows_of.entry(cell).or_default().extend(rows));
+    for (row, value) in codes.iter().enumerate() {
+        let Some(signature) = known.number_of(row) else { continue };
+        let entry = known.label_of(row).ok_or_else(unlabelled)? as usize;
+        let cell = Cell { kind: kind_of_signature[signature as usize], value, entry };
+        rows_of.entry(cell).or_default().push(row as u32);
     }
     Ok(rows_of)
 }

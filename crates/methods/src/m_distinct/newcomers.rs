@@ -2,11 +2,8 @@
 //! m-invariance's assignment, in which [units](super::units) of values play the part of values. Their label is the entry they
 //! are put into.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-
 use rand::Rng;
 use rand::seq::SliceRandom;
-use rayon::prelude::*;
 
 use super::bucket::Buckets;
 use super::relation::Relation;
@@ -18,28 +15,24 @@ use crate::error::{Error, Result};
 use crate::microdata::Microdata;
 use crate::split::Lists;
 
-/// Not in the release.
-const NOWHERE: u64 = u64::MAX;
-
-/// Places of rows: the bucket and the entry of each, side by side, as rows are put to places all over the memory; on all cores.
+/// Where rows are: the bucket and the entry of each that is somewhere.
 #[derive(Debug)]
-pub(super) struct Places(Vec<AtomicU64>);
+pub(super) struct Places(Vec<Option<(u32, u32)>>);
 
 impl Places {
     /// Begins with so many rows, none of which is anywhere.
     pub(super) fn none(rows: usize) -> Self {
-        Self((0..rows).into_par_iter().with_min_len(1024).map(|_| AtomicU64::new(NOWHERE)).collect())
+        Self(vec![None; rows])
     }
 
-    pub(super) fn put(&self, row: u32, bucket: usize, entry: usize) {
-        self.0[row as usize].store((bucket as u64) << 32 | entry as u64, Ordering::Relaxed);
+    pub(super) fn put(&mut self, row: u32, bucket: usize, entry: usize) {
+        self.0[row as usize] = Some((bucket as u32, entry as u32));
     }
 
     /// Returns the bucket and the entry of a row that is somewhere.
     #[inline]
     pub(super) fn of(&self, row: u32) -> Option<(usize, usize)> {
-        let place = self.0[row as usize].load(Ordering::Relaxed);
-        (place != NOWHERE).then_some(((place >> 32) as usize, place as u32 as usize))
+        self.0[row as usize].map(|(bucket, entry)| (bucket as usize, entry as usize))
     }
 
     /// Returns the rows of all buckets, one list for each entry. `widths` are the numbers of entries of the buckets.
@@ -116,43 +109,15 @@ pub(super) fn settle(
         homes.push((bucket, entry_of));
     }
     let dealt = deal(lines, &moves.padding, &steps, rng);
-    let counts = || Counts { rows: vec![0; relation.values()], values: Vec::new() };
-    let placed = dealt.hands().into_par_iter().map_init(counts, |counts, hand| {
+    for hand in dealt.hands() {
         let (bucket, entry_of) = &homes[hand.step];
         let entry = entry_of[hand.place];
         for row in hand.rows() {
-            counts.add(microdata.sensitive_codes.at(row));
+            buckets.list[*bucket].add(entry, microdata.sensitive_codes.at(row), 1);
             places.put(row, *bucket, entry);
         }
-        (*bucket, entry, counts.taken())
-    });
-    for (bucket, entry, counts) in placed.collect::<Vec<_>>() {
-        counts.into_iter().for_each(|(value, rows)| buckets.list[bucket].add(entry, value, rows));
     }
     Ok(moves.withheld.iter().sum())
-}
-
-/// Rows of each value.
-struct Counts {
-    rows: Vec<usize>,
-    /// Values that have some.
-    values: Vec<u32>,
-}
-
-impl Counts {
-    fn add(&mut self, value: u32) {
-        let rows = &mut self.rows[value as usize];
-        if *rows == 0 {
-            self.values.push(value);
-        }
-        *rows += 1;
-    }
-
-    /// Returns all of them, and begins anew.
-    fn taken(&mut self) -> Vec<(u32, usize)> {
-        let Self { rows, values } = self;
-        values.drain(..).map(|value| (value, std::mem::take(&mut rows[value as usize]))).collect()
-    }
 }
 
 /// A gap and a value that can fill it.
