@@ -89,26 +89,70 @@ pub(crate) fn signatures() -> String {
         let (name, about, parameters) = (signature.name, signature.about, parameters.collect::<Vec<_>>());
         json!({"name": name, "about": about, "releases": is_release, "parameters": parameters})
     });
-    Value::Array(all.collect()).to_string()
+    let mut all: Vec<Value> = all.collect();
+    #[cfg(feature = "publication")]
+    all.push(publication());
+    Value::Array(all).to_string()
+}
+
+/// Describes the options of publications as the arguments of a function. An option is there once for each method that takes it.
+#[cfg(feature = "publication")]
+fn publication() -> Value {
+    use super::publication::{OWN, takers};
+
+    let methods: Vec<&str> = takers().map(|(method, _)| method).collect();
+    let own = OWN.map(|(name, kind, text, default)| {
+        let words: &[&str] = if name == "method" { &methods } else { &[] };
+        json!({
+            "name": name, "kind": kind, "required": false, "words": words, "default": null, "default_text": default, "text": text,
+            "example": null, "method": null,
+        })
+    });
+    let taken =
+        takers().flat_map(|(method, taken)| taken.into_iter().map(move |option| described(option, Some(method))));
+    let parameters: Vec<Value> = own.into_iter().chain(taken).collect();
+    json!({"name": "publication", "about": "a publication to insert snapshots into; without a method, to read only", "releases": false, "parameters": parameters})
+}
+
+/// Describes a parameter, as it is taken by a function or by a publication's method.
+fn described(parameter: &Parameter, method: Option<&str>) -> Value {
+    let words = match parameter.kind {
+        Kind::Word(words) => words.to_vec(),
+        Kind::WordOrRelation(word) | Kind::IntegerOrWord(word) | Kind::NumberOrWord(word) => vec![word],
+        _ => Vec::new(),
+    };
+    let preset = match parameter.default {
+        Preset::Described => Value::Null,
+        Preset::Word(word) => word.into(),
+        Preset::Integer(number) => number.into(),
+        Preset::Number(number) => number.into(),
+    };
+    json!({
+        "name": parameter.name, "kind": parameter.kind.name(), "required": parameter.required, "words": words, "default": preset,
+        "default_text": default_of(parameter), "text": parameter.text, "example": parameter.example, "method": method,
+    })
+}
+
+/// Returns the default of a parameter in words.
+fn default_of(parameter: &Parameter) -> String {
+    match parameter.default {
+        Preset::Described => parameter.otherwise.to_owned(),
+        preset => preset.to_string(),
+    }
 }
 
 /// Returns the name, text and default of each argument.
 fn arguments(signature: &FunctionSignature<'static>) -> Vec<(&'static str, String, String)> {
-    let mut arguments = Vec::new();
-    for parameter in signature.parameters {
+    let argument = |parameter: &Parameter| {
         let words = match parameter.kind {
             Kind::Word(words) => {
                 format!(" ({})", words.iter().map(|word| format!("'{word}'")).collect::<Vec<_>>().join(", "))
             }
             _ => String::new(),
         };
-        let default = match parameter.default {
-            Preset::Described => parameter.otherwise.to_owned(),
-            preset => preset.to_string(),
-        };
-        arguments.push((parameter.name, format!("{}{words}", parameter.text), default));
-    }
-    arguments
+        (parameter.name, format!("{}{words}", parameter.text), default_of(parameter))
+    };
+    signature.parameters.iter().map(argument).collect()
 }
 
 #[cfg(test)]

@@ -45,6 +45,11 @@ const MOVE_FACTOR: Parameter =
 /// Treatment of late rows.
 pub(super) static LATE: Choice<Late, 2> =
     Choice::new("late", [("refuse", Late::Refuse), ("suppress", Late::Suppress)], "'suppress'");
+const MOVE: Parameter = MOVE_COST.parameter().says("what publishing snapshots late costs");
+const COST: Parameter = Parameter::optional("suppress_cost", Kind::NumberOrRelation, "10")
+    .otherwise("as moving it by window")
+    .says("what not publishing a record costs: a number, or value and cost");
+const LATE_ROWS: Parameter = LATE.parameter().says("what becomes of rows of a closed snapshot");
 const FINISH: Parameter = Parameter::flag("finish").says("true publishes the last window, too");
 
 /// Declares the function.
@@ -62,12 +67,10 @@ pub(super) static SIGNATURE: FunctionSignature = FunctionSignature {
         WINDOW,
         Parameter::SENSITIVE,
         EVERY,
-        MOVE_COST.parameter().says("what publishing snapshots late costs"),
+        MOVE,
         MOVE_FACTOR,
-        Parameter::optional("suppress_cost", Kind::NumberOrRelation, "10")
-            .otherwise("as moving it by window")
-            .says("what not publishing a record costs: a number, or value and cost"),
-        LATE.parameter().says("what becomes of rows of a closed snapshot"),
+        COST,
+        LATE_ROWS,
         FINISH,
         Parameter::SEED,
         Parameter::PRIVATE.says("true adds the original time and the status"),
@@ -89,12 +92,13 @@ pub(super) static PUBLISHED: FunctionSignature = FunctionSignature {
         TIME,
         WINDOW,
         EVERY,
-        MOVE_COST.parameter(),
+        MOVE,
         MOVE_FACTOR,
-        Parameter::optional("suppress_cost", Kind::Number, "10"),
-        LATE.parameter(),
+        Parameter { kind: Kind::Number, ..COST }.says("what not publishing a record costs"),
+        LATE_ROWS,
         FINISH,
-        Parameter::required(INNER, Kind::Word(&["anatomy", "mondrian", "m_invariant"]), "'anatomy'"),
+        Parameter::required(INNER, Kind::Word(&["anatomy", "mondrian", "m_invariant"]), "'anatomy'")
+            .says("the method that makes groups of a snapshot"),
     ],
 };
 

@@ -19,7 +19,7 @@ mod table;
 pub(super) use factory::{FILE_TYPE, PublicationFactory};
 pub(super) use flat_rows::FlatRows;
 pub(super) use inserts::CheckInserts;
-pub(super) use options::AnyOption;
+pub(super) use options::{AnyOption, OWN, takers};
 pub(super) use table::PublicationTable;
 
 pub(super) use evidence::evidence_of;

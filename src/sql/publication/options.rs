@@ -23,16 +23,41 @@ use crate::sql::signature::{FunctionSignature, Parameter, Style, suggestion};
 /// Parameters that a publication decides by itself, or knows from its ledger.
 const NOT_OFFERED: [Parameter; 4] = [Parameter::INPUT, Parameter::SEED, Parameter::PRIVATE, Parameter::PREVIOUS];
 
-/// Options that are the publication's own.
-const OWN: [&str; 8] = [
-    "method",
-    BEGIN,
-    "private",
-    "moved_from",
-    "allow_independent_releases",
-    "allow_repeated_snapshots",
-    MAX_MISSING,
-    PERIOD,
+/// Options that are the publication's own: name, kind as bindings call it, purpose, and what holds without it.
+pub(in crate::sql) const OWN: [(&str, &str, &str, &str); 8] = [
+    ("method", "word", "how releases are made", "none: opened for reading"),
+    (
+        BEGIN,
+        "boolean",
+        "true once, to begin the publication. Without it, a place where nothing is counts as storage that is away, and is refused",
+        "false",
+    ),
+    (
+        "private",
+        "place",
+        "where the ledger is, also in another store; never below the public place",
+        "beside the public place",
+    ),
+    ("moved_from", "place", "the public place that the first release was decided for, if that was another one", "none"),
+    (
+        "allow_independent_releases",
+        "boolean",
+        "true if no person is ever in two releases, for methods that know nothing of earlier ones",
+        "false",
+    ),
+    (
+        "allow_repeated_snapshots",
+        "boolean",
+        "true publishes a table that has come back to what it was at an earlier release",
+        "false",
+    ),
+    (
+        MAX_MISSING,
+        "number",
+        "greatest share of the people of the newest release who may be missing in the next one, 0 to 1",
+        "all but everybody",
+    ),
+    (PERIOD, "period", "day, week, month or quarter that snapshots are of, where values change by a law", "none"),
 ];
 
 /// Prefixes of options that are for the object stores.
@@ -150,12 +175,11 @@ impl Options {
         session: &dyn Session,
         primary_key: Option<String>,
     ) -> Result<(&'static Registered, Arguments)> {
-        let known = || METHODS.iter().filter(|method| method.offered != Offered::Function);
-        let names: Vec<&str> = known().map(|method| method.signature.name).chain([REPOSITION]).collect();
+        let names: Vec<&str> = takers().map(|(name, _)| name).collect();
         let Some(name) = &self.method else {
             let is_meant = |option: &&str| !suggestion(option, ["method"]).is_empty();
             let offered = |option: &&str| {
-                known().flat_map(|method| method.signature.parameters).any(|parameter| parameter.name == *option)
+                publishing().flat_map(|method| method.signature.parameters).any(|parameter| parameter.name == *option)
             };
             let given = self.values.iter().map(|(option, _)| option.as_str());
             if let Some(option) = given.into_iter().find(|option| is_meant(option) && !offered(option)) {
@@ -171,7 +195,7 @@ impl Options {
                 refusal!("publication", argument "method", "option method is missing; it is one of {}", names.join(", ")),
             );
         };
-        let Some(method) = known().find(|method| method.signature.name == name) else {
+        let Some(method) = publishing().find(|method| method.signature.name == name) else {
             return Err(refusal!(
                 "publication",
                 argument "method",
@@ -181,14 +205,9 @@ impl Options {
             ));
         };
         let whole = method.signature;
-        let offered: Vec<Parameter> = whole
-            .parameters
-            .iter()
-            .copied()
-            .filter(|parameter| NOT_OFFERED.iter().all(|other| other.name != parameter.name))
-            .collect();
+        let offered: Vec<Parameter> = offered_by(whole).copied().collect();
         for (option, _) in &self.values {
-            let candidates = || offered.iter().map(|parameter| parameter.name).chain(OWN);
+            let candidates = || offered.iter().map(|parameter| parameter.name).chain(OWN.map(|(own, ..)| own));
             if let Some(why) = whole.why_not(option) {
                 return Err(match option == Parameter::CELLS.name {
                     true => refusal!(
@@ -229,6 +248,25 @@ impl Options {
         let arguments = Arguments::bind(&signature, values, &mut OptionScope { session })?;
         Ok((method, arguments))
     }
+}
+
+/// Returns the methods that make publications.
+fn publishing() -> impl Iterator<Item = &'static Registered> {
+    METHODS.iter().filter(|method| method.offered != Offered::Function)
+}
+
+/// Returns the parameters of a function that are options of publications.
+fn offered_by(signature: &'static FunctionSignature<'static>) -> impl Iterator<Item = &'static Parameter> {
+    let is_offered = |parameter: &&Parameter| NOT_OFFERED.iter().all(|other| other.name != parameter.name);
+    signature.parameters.iter().filter(is_offered)
+}
+
+/// Lists the values of option `method`, each with the options that it takes.
+pub(in crate::sql) fn takers() -> impl Iterator<Item = (&'static str, Vec<&'static Parameter>)> {
+    publishing()
+        .map(|method| method.signature)
+        .chain([&PUBLISHED])
+        .map(|taker| (taker.name, offered_by(taker).collect()))
 }
 
 fn boolean(name: &str, value: &str) -> Result<bool> {
