@@ -5,8 +5,8 @@
     release = an.m_invariant(people, m=5, id="person_id", quasi=["age", "zip"], sensitive="disease")
     release.to_pandas()
 
-Each method is a function and returns a Release, which was drawn once and is kept: its public view is itself, the publisher's is
-``.private``. Its guarantee, and what it does not hide, are those of the SQL function of the same name.
+Each method is a function that returns a Release. A release was drawn once and is kept: it is the public view, and ``.private`` is the publisher's.
+Guarantees, and their limits, are those of the SQL function of the same name.
 """
 
 from ._chart import Chart
@@ -24,6 +24,7 @@ from ._functions import (
     muco,
     non_sequential,
     profile,
+    publication,
     query_accuracy,
     reposition,
     sequential_release,
@@ -32,7 +33,7 @@ from ._functions import (
 from ._measures import Comparison, Disclosure, compare
 from ._native import VERSION as __version__
 from ._progress import set_progress
-from ._publication import Audit, Inserted, Publication, publication
+from ._publication import Audit, Inserted, Publication
 from ._release import Loss, Release, estimate, loss
 from ._table import Table
 

@@ -8,19 +8,20 @@ from collections.abc import Mapping, Sequence
 
 from . import _native
 from ._errors import Refused
+from ._types import Place
 
 #: Named lines of (x, y).
 Series = Mapping[str, Sequence[tuple[float, float]]]
 
 
 class Chart:
-    """One picture or several below each other."""
+    """Holds one picture or several."""
 
     def __init__(self, pictures: Sequence[str]) -> None:
         #: The pictures as SVG.
         self.svg = tuple(pictures)
 
-    def save(self, path: str | os.PathLike[str]) -> None:
+    def save(self, path: Place) -> None:
         """Writes an SVG file, of several pictures one below the other, or, if the name ends in .html, a page."""
         ending = os.path.splitext(os.fspath(path))[1].lower()
         if ending in (".html", ".htm"):
@@ -43,7 +44,7 @@ class Chart:
 
 
 def _stacked(pictures: Sequence[str]) -> str:
-    """One picture of several, one below the other."""
+    """Makes one picture of several, one below the other."""
     placed, width, height = [], 0, 0
     for picture in pictures:
         size = re.search(r'<svg [^>]*?width="(\d+)" height="(\d+)"', picture)
@@ -56,6 +57,6 @@ def _stacked(pictures: Sequence[str]) -> str:
 
 
 def draw(title: str, x: str, y: str, series: Series, logarithmic: bool = False) -> str:
-    """A picture of lines."""
+    """Draws lines."""
     lines = [(name, [(float(a), float(b)) for a, b in points]) for name, points in series.items()]
     return _native.chart(title, x, y, lines, logarithmic)

@@ -15,7 +15,7 @@ _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 
 
 class Connection:
-    """A session of SQL: DataFusion with all functions of this package."""
+    """Runs SQL: DataFusion with all functions of this package."""
 
     def __init__(self, session: _native.Session) -> None:
         self._session = session
@@ -35,16 +35,17 @@ class Connection:
 
 def connect(*, memory_limit: int | str | None = None) -> Connection:
     """Begins a session. ``memory_limit`` is in bytes, or a text such as ``"4GB"`` (units are powers of 1,024, as in the shell)."""
-    return Connection(_native.Session(memory(memory_limit)))
+    return Connection(session(memory_limit))
 
 
-def memory(limit: int | str | None) -> int | None:
-    """A limit in bytes."""
-    if limit is None or isinstance(limit, int):
-        if limit is not None and (isinstance(limit, bool) or limit <= 0):
-            raise Refused("memory_limit must be a number of bytes above 0")
-        return limit
-    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?)i?b?\s*", limit.lower())
-    if found is None or float(found[1]) == 0:
-        raise Refused("memory_limit must be a number of bytes, or a text such as '4GB'")
-    return int(float(found[1]) * _UNITS[found[2]])
+def session(memory_limit: int | str | None) -> _native.Session:
+    """Begins a native session with a limit in bytes, or such a text."""
+    if memory_limit is None:
+        return _native.Session()
+    if isinstance(memory_limit, bool) or not isinstance(memory_limit, (int, str)):
+        raise TypeError(f"memory_limit must be a whole number or a text, not {type(memory_limit).__name__}")
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?)i?b?\s*", str(memory_limit).lower())
+    limit = 0 if found is None else int(float(found[1]) * _UNITS[found[2]])
+    if limit == 0:
+        raise Refused("memory_limit must be a number of bytes above 0, or a text such as '4GB'", argument="memory_limit")
+    return _native.Session(limit)

@@ -1,9 +1,10 @@
-"""Tables of other libraries, read without saying what is in them."""
+"""Tables of other libraries, and paths, as arguments."""
 
 from __future__ import annotations
 
 import os
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, TypeGuard
 
 from . import _native
 from ._errors import AnonymizeError, Refused
@@ -12,7 +13,7 @@ _KNOWN = "a table of pandas, polars, pyarrow, DuckDB or datafusion, or the path 
 
 
 def read(value: object) -> _native.Table:
-    """The table that an object is.
+    """Reads a table of any library.
 
     Errors of other libraries show values ("could not convert 'flu'"), so none is passed on, nor kept as a cause.
     """
@@ -37,7 +38,7 @@ def read(value: object) -> _native.Table:
 
 
 def _whole(value: object) -> object:
-    """The table; of pandas, with whole numbers where all that are there are whole and some are missing, for pandas itself makes floats of these."""
+    """Returns the table. Columns of pandas whose values are whole, some of them missing, become whole numbers; pandas makes floats of them."""
     if type(value).__module__.split(".")[0] != "pandas" or not hasattr(value, "dtypes"):
         return value
     try:
@@ -62,7 +63,7 @@ def _whole(value: object) -> object:
 
 
 def _which(value: object) -> str:
-    """The columns of a pandas table that have no one type."""
+    """Names the columns of a pandas table that have several types."""
     names: list[str] = []
     try:
         frame: Any = value
@@ -82,11 +83,28 @@ def _which(value: object) -> str:
 
 def _unknown(value: object) -> str:
     kind = f"{type(value).__module__}.{type(value).__qualname__}"
-    if hasattr(value, "collect"):
-        return f"expected {_KNOWN}, not {kind}; collect() it first"
-    return f"expected {_KNOWN}, not {kind}"
+    instead = {"collect": "collect() it first", "releases": "give one of its releases: publication.release()"}
+    hint = next((f"; {text}" for method, text in instead.items() if hasattr(value, method)), "")
+    return f"expected {_KNOWN}, not {kind}{hint}"
 
 
-def is_path(value: object) -> bool:
-    """Whether an object names a file or folder."""
+def is_path(value: object) -> TypeGuard[str | os.PathLike[str]]:
+    """Returns true if an object names a file or folder."""
     return isinstance(value, (str, os.PathLike))
+
+
+def path(value: object, what: str) -> str:
+    """Returns a path as text."""
+    if is_path(value) and isinstance(text := os.fspath(value), str):
+        return text
+    raise TypeError(f"{what} must be a path as text, not {type(value).__name__}")
+
+
+def read_once(value: object) -> object:
+    """Reads a table, which may be a stream that can be read only once. Paths and None stay as they are."""
+    return value if value is None or is_path(value) else read(value)
+
+
+def listed(value: object) -> list[object]:
+    """Lists the entries of an argument that takes one table or several."""
+    return list(value) if isinstance(value, Sequence) and not isinstance(value, (str, bytes)) else [value]

@@ -1,57 +1,52 @@
-"""What readers can infer, and what settings cost."""
+"""Disclosure by releases, and comparisons of settings."""
 
 from __future__ import annotations
 
 import itertools
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 from ._chart import Chart, draw
 from ._errors import Refused
-from ._input import is_path, read
-from ._publication import Publication
-from ._release import Release, loss, make, makers
-from ._sql import Query, kinds, text
+from ._input import listed, read_once
+from ._publication import NAME, Publication
+from ._release import Release, hierarchies_of, loss, make
+from ._sql import Query, Sql, identifier, parameters, signatures, text
 from ._table import Table
-from ._types import Columns, Input, Seed
+from ._types import Columns, Input, Inputs, Seed
+
+#: Releases, or all those of a publication.
+Releases: TypeAlias = Inputs | Publication
 
 #: Readers who know which group holds each person: they are shown private views.
 _KNOW_GROUPS = ("group", "joint")
 
 
 class Disclosure(Table):
-    """What a reader can infer about everybody."""
+    """Holds what a reader can infer about each person."""
 
     @property
     def max_risk(self) -> float | None:
-        """The greatest probability of a true value (the re-publication risk)."""
+        """Returns the greatest probability of a true value (the re-publication risk)."""
         return cast("float | None", self._one("max(risk)"))
 
     @property
     def vulnerable(self) -> int:
-        """People of whom only one value is left in some release."""
-        return cast(int, self._one(f"count(DISTINCT {self._person()}) FILTER (WHERE vulnerable)"))
+        """Counts people of whom only one value is left in some release."""
+        return cast(int, self._one(f"count(DISTINCT {identifier(self.columns[0])}) FILTER (WHERE vulnerable)"))
 
     def plot(self) -> Chart:
-        """How many people have at least each risk, release by release."""
-        query = "SELECT release, risk, count(*) AS people FROM {table} WHERE risk IS NOT NULL GROUP BY release, risk ORDER BY release, risk DESC"
+        """Draws how many people have at least each risk, release by release."""
+        query = "SELECT release, risk, count(*) AS people FROM this WHERE risk IS NOT NULL GROUP BY release, risk ORDER BY release, risk DESC"
         lines: dict[str, list[tuple[float, float]]] = {}
         for row in self._asked(query).to_pylist():
             line = lines.setdefault(f"release {row['release']}", [])
             line.append((row["risk"], row["people"] + (line[-1][1] if line else 0)))
         return Chart([draw("What a reader can infer", "risk", "people with at least this risk", lines)])
 
-    def _person(self) -> str:
-        name = self.columns[0].replace('"', '""')
-        return f'"{name}"'
-
     def _one(self, what: str) -> Any:
-        return next(iter(self._asked(f"SELECT {what} AS it FROM {{table}}").to_pylist()))["it"]
-
-    def _asked(self, query: str) -> Table:
-        with Query() as asked:
-            return Table(asked.run(query.replace("{table}", asked.table(self))))
+        return self._asked(f"SELECT {what} AS it FROM this").to_pylist()[0]["it"]
 
     def _summary(self) -> list[str]:
         if "risk" not in self.columns:
@@ -62,32 +57,27 @@ class Disclosure(Table):
 
 
 def infer(arguments: Mapping[str, object]) -> Disclosure:
-    """Calls disclosure."""
+    """Calls disclosure: for releases, or for a publication in its own session."""
     given = dict(arguments)
     releases = given["releases"]
     if isinstance(releases, Publication):
-        session = releases._session
+        session, given["releases"] = releases._session, Sql(NAME)
     else:
-        session = None
-        private = given.get("strength") in _KNOW_GROUPS or given.get("p_match") is not None
-        several = isinstance(releases, Sequence) and not isinstance(releases, (str, bytes))
-        listed = list(cast("Sequence[object]", releases)) if several else [releases]
-        if not listed:
+        session, entries = None, listed(releases)
+        if not entries:
             raise Refused("disclosure: give at least one release", function="disclosure", argument="releases")
-        shown = [one.private if private and isinstance(one, Release) else one for one in listed]
-        given["releases"] = shown if len(shown) > 1 else shown[0]
-        if given.get("hierarchies") is None:
-            known = (one._hierarchies for one in listed if isinstance(one, Release))
-            given["hierarchies"] = next((one for one in known if one is not None), None)
+        private = given.get("strength") in _KNOW_GROUPS or given.get("p_match") is not None
+        given["releases"] = [one.private if private and isinstance(one, Release) else one for one in entries]
+        given["hierarchies"] = hierarchies_of(cast("Input | None", given.get("hierarchies")), entries)
     with Query(session) as query:
-        return Disclosure(query.run(f"SELECT * FROM {query.call('disclosure', given)}", "disclosure", 5))
+        return Disclosure(query.rows("disclosure", given))
 
 
 class Comparison(Table):
-    """What settings of methods cost."""
+    """Holds the costs of settings of methods."""
 
     def plot(self) -> Chart:
-        """Loss, error of counts and counterfeits by the parameter that was varied."""
+        """Draws loss, error of counts and counterfeits by the parameter that was varied."""
         rows = [row for row in self.to_pylist() if row["value"] is not None]
         shown = [
             ("loss", "What releases lose", "loss metric"),
@@ -119,21 +109,23 @@ def compare(
 ) -> Comparison:
     """Makes a release with every setting, and measures it; none is kept.
 
-    ``settings`` has a method's arguments by its name; an argument that is a list is varied:
+    ``settings`` has the arguments of each method by its name; an argument that is a list is varied:
     ``{"m_invariant": {"m": [2, 5]}, "mondrian": {"k": [5]}}``. One row for each: ``method``, ``parameter`` and ``value`` (what was
     varied, or else the first), ``setting`` (all of it), ``rows``, ``groups``, ``counterfeits``, ``loss`` (the loss metric of all
     attributes; of ``muco`` the mean distance), ``median_error`` (the median relative error of random counts) and ``seconds``.
     """
-    table: Input = data if is_path(data) else Table(read(data))
-    tree = hierarchies if hierarchies is None or is_path(hierarchies) else Table(read(hierarchies))
+    makers = [name for name, function in signatures().items() if function["releases"]]
+    shared = {
+        "input": read_once(data), "id": id, "quasi": quasi, "sensitive": sensitive, "hierarchies": read_once(hierarchies), "seed": seed,
+    }
     lines = []
     for method, arguments in settings.items():
-        if method not in makers():
-            raise Refused(f"compare: there is no method {method}; there are {', '.join(makers())}", function="compare")
-        varied = {name: _several(value) for name, value in arguments.items()}
+        if method not in makers:
+            raise Refused(f"compare: there is no method {method}; there are {', '.join(makers)}", function="compare", argument="settings")
+        varied = {name: listed(value) for name, value in arguments.items()}
         for values in itertools.product(*varied.values()):
-            chosen = dict(zip(varied, values))
-            lines.append(_measured(method, chosen, varied, table, tree, id, quasi, sensitive, queries, selectivity, seed))
+            chosen = dict(zip(varied, values, strict=True))
+            lines.append(_measured(method, chosen, varied, shared, queries, selectivity))
     columns = "method, parameter, value, setting, rows, groups, counterfeits, loss, median_error, seconds"
     if not lines:
         raise Refused("compare: give at least one setting", function="compare")
@@ -141,28 +133,23 @@ def compare(
         return Comparison(query.run(f"SELECT * FROM (VALUES {', '.join(lines)}) AS t({columns})"))
 
 
-def _several(value: object) -> Sequence[object]:
-    return list(value) if isinstance(value, (list, tuple, range)) else [value]
-
-
 def _measured(
-    method: str, chosen: Mapping[str, object], varied: Mapping[str, Sequence[object]], table: Input, tree: Input | None,
-    id: str | None, quasi: Columns | None, sensitive: Columns | None, queries: int, selectivity: float, seed: Seed | None,
+    method: str, chosen: Mapping[str, object], varied: Mapping[str, Sequence[object]], shared: Mapping[str, object], queries: int, selectivity: float
 ) -> str:
-    known = kinds(method)
-    shared = {"id": id, "quasi": quasi, "sensitive": sensitive, "hierarchies": tree, "seed": seed}
-    arguments = {"input": table, **{name: value for name, value in shared.items() if name in known}, **chosen}
+    known = parameters(method)
+    arguments = {**{name: value for name, value in shared.items() if name in known}, **chosen}
     unknown = [name for name in arguments if name not in known]
     if unknown:
         raise Refused(f"{method}: unknown argument {unknown[0]}; it takes {', '.join(known)}", function=method, argument=unknown[0])
     begin = time.perf_counter()
     release = make(method, arguments)
     seconds = time.perf_counter() - begin
-    totals = next(row for row in loss(table, release).to_pylist() if row["attribute"] == "*")
+    totals = next(row for row in loss(cast("Input", shared["input"]), release).to_pylist() if row["attribute"] == "*")
     total = totals["lm"] if totals.get("lm") is not None else totals.get("distance")
+    asked = {name: shared[name] for name in ("hierarchies", "seed")}
+    asked.update({"original": shared["input"], "release": release, "queries": queries, "selectivity": selectivity})
     with Query() as query:
-        asked = {"original": table, "release": release, "queries": queries, "selectivity": selectivity, "hierarchies": tree, "seed": seed}
-        call = query.call("query_accuracy", asked)
+        call = f"query_accuracy({query.arguments('query_accuracy', asked)})"
         error = query.run(f"SELECT median(relative_error) AS it FROM {call}", f"compare: {method}").to_pylist()[0]["it"]
     several = [name for name, values in varied.items() if len(values) > 1] or list(varied)
     name = several[0] if several else ""

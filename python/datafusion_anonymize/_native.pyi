@@ -1,7 +1,7 @@
 from collections.abc import Callable
 from typing import Any, final
 
-__all__ = ["Session", "Table", "VERSION", "chart", "signatures"]
+__all__ = ["VERSION", "Session", "Table", "chart", "signatures"]
 
 VERSION: str
 

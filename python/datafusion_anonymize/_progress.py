@@ -17,14 +17,14 @@ _wanted: bool | None = None
 
 
 def set_progress(wanted: bool | None = None) -> None:
-    """Whether progress is shown: True, False, or None for where somebody can see it (terminals and notebooks)."""
+    """Shows progress (True), hides it (False), or shows it in terminals and notebooks only (None)."""
     global _wanted
     _wanted = wanted
 
 
 @contextmanager
 def watch(what: str) -> Iterator[Report | None]:
-    """A callback that shows how far ``what`` is, or None."""
+    """Yields a callback that shows how far ``what`` is, or None."""
     if not what or threading.current_thread() is not threading.main_thread():
         yield None
     elif _wanted is not False and _in_notebook():

@@ -5,21 +5,23 @@ from __future__ import annotations
 import itertools
 import json
 import math
+import operator
 import os
+import sys
 import warnings
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from functools import cache
-from typing import Any, TypedDict
+from typing import SupportsFloat, SupportsIndex, TypedDict, TypeGuard
 
 from . import _native
-from ._errors import Notice
-from ._input import is_path, read
+from ._errors import Notice, Refused
+from ._input import is_path, listed, path, read
 from ._progress import watch
 
 
 class Parameter(TypedDict):
-    """An argument of an SQL function."""
+    """Argument of an SQL function, or option of publications. An option is there once for each method that takes it."""
 
     name: str
     kind: str
@@ -28,10 +30,12 @@ class Parameter(TypedDict):
     default: str | int | float | None
     default_text: str
     text: str
+    example: str | None
+    method: str | None
 
 
 class Function(TypedDict):
-    """An SQL function."""
+    """SQL function, or the publications as one."""
 
     name: str
     about: str
@@ -39,28 +43,32 @@ class Function(TypedDict):
     parameters: list[Parameter]
 
 
+class Sql(str):
+    """Table that is written in SQL already."""
+
+
 @cache
 def signatures() -> dict[str, Function]:
-    """All SQL functions, by name."""
+    """Returns all SQL functions, by name."""
     functions: list[Function] = json.loads(_native.signatures())
     return {function["name"]: function for function in functions}
 
 
 @cache
-def kinds(function: str) -> dict[str, str]:
-    """What the arguments of an SQL function are."""
-    return {parameter["name"]: parameter["kind"] for parameter in signatures()[function]["parameters"]}
+def parameters(function: str) -> dict[str, Parameter]:
+    """Returns the arguments of an SQL function, by name."""
+    return {parameter["name"]: parameter for parameter in signatures()[function]["parameters"]}
 
 
 def identifier(name: str) -> str:
-    """A name in SQL."""
+    """Quotes a name for SQL."""
     if not isinstance(name, str):
         raise TypeError(f"expected the name of a column, not {type(name).__name__}")
     return '"' + name.replace('"', '""') + '"'
 
 
 def text(value: str) -> str:
-    """A text in SQL."""
+    """Quotes a text for SQL."""
     return "'" + value.replace("'", "''") + "'"
 
 
@@ -69,7 +77,7 @@ _numbers = itertools.count(1)
 
 
 class Query:
-    """A session with the tables of one query."""
+    """Session with the tables of one query."""
 
     def __init__(self, session: _native.Session | None = None) -> None:
         self.session = session if session is not None else _native.Session()
@@ -77,84 +85,80 @@ class Query:
         self._names: list[str] = []
 
     def table(self, value: object, what: str = "table") -> str:
-        """A table in SQL: the path of a file, or a name that is registered for it. The name is that of the argument, ``what``: statements and
-        errors show it."""
-        from ._publication import Publication
+        """Writes a table in SQL: the path of a file, or a name that is registered for it."""
+        if isinstance(value, Sql):
+            return value
+        return text(os.fspath(value)) if is_path(value) else identifier(self.register(value, what))
 
-        if isinstance(value, Publication):
-            if value._session is not self.session:
-                raise TypeError("expected a table, not a publication; give one of its releases: publication.release()")
-            return identifier(value._name)
-        if is_path(value):
-            return text(os.fspath(value))  # type: ignore[call-overload]
+    def register(self, value: object, what: str) -> str:
+        """Registers a table and returns its name. That is made of the argument's, ``what``: statements and errors show it."""
         name = f"{what}_data_{next(_numbers)}" if self._shared else self._free(f"{what}_data")
         self.session.register(name, read(value))
         self._names.append(name)
-        return identifier(name)
+        return name
 
     def _free(self, name: str) -> str:
         names = itertools.chain([name], (f"{name}_{number}" for number in itertools.count(2)))
         return next(free for free in names if free not in self._names)
 
     def tables(self, value: object, what: str = "table") -> str:
-        """One or several tables in SQL."""
-        if isinstance(value, Sequence) and not isinstance(value, (str, bytes)):
-            return "(" + ", ".join(self.table(one, what) for one in value) + ")"
-        return self.table(value, what)
+        """Writes one or several tables in SQL."""
+        written = [self.table(one, what) for one in listed(value)]
+        return written[0] if len(written) == 1 else f"({', '.join(written)})"
 
-    def argument(self, kind: str, name: str, value: object) -> str:
-        """The value of an argument in SQL."""
-        if kind in ("relation", "release"):
-            return self.table(value, name)
-        if kind == "relations":
-            return self.tables(value, name)
+    def argument(self, parameter: Parameter, value: object) -> str:
+        """Writes the value of an argument in SQL."""
+        name, kind = parameter["name"], parameter["kind"]
+        if _is_table(parameter, value):
+            return self.tables(value, name) if kind == "relations" else self.table(value, name)
         if kind == "columns":
-            names = [value] if isinstance(value, str) else list(_sequence(name, value))
-            return "(" + ", ".join(identifier(one) for one in names) + ")"
+            return f"({', '.join(identifier(column) for column in _columns(name, value))})"
+        plain = _plain(parameter, value)
         if kind == "column":
-            return identifier(_text(name, value))
-        if kind == "word" or (kind in ("integer or word", "number or word") and isinstance(value, str)):
-            return text(_text(name, value))
-        if kind == "word or relation" and isinstance(value, str) and value in _words(name):
-            return text(value)
-        if kind == "boolean":
-            if not isinstance(value, bool):
-                raise TypeError(f"{name} must be True or False, not {type(value).__name__}")
-            return "true" if value else "false"
-        if kind in ("integer", "integer or word"):
-            return _integer(name, value)
-        if kind in ("number", "number or word") or (kind == "number or relation" and _is_number(value)):
-            return _number(name, value)
-        if kind == "seed":
-            return text(value) if isinstance(value, str) else _integer(name, value)
-        if kind == "length":
-            return _length(name, value)
-        return self.table(value, name)
+            return identifier(plain)
+        if kind == "length" and isinstance(value, (str, timedelta)):
+            return f"INTERVAL {text(plain)}"
+        return text(plain) if isinstance(value, str) else plain
 
-    def call(self, function: str, arguments: Mapping[str, object]) -> str:
-        """A call in SQL. What is None is left out."""
-        known = kinds(function)
-        given = [(name, value) for name, value in arguments.items() if value is not None]
-        written = [f"{name} => {self.argument(known[name], name, value)}" for name, value in given]
-        return f"{function}({', '.join(written)})"
+    def option(self, parameter: Parameter, value: object) -> str:
+        """Writes the value of an option of a publication."""
+        name = parameter["name"]
+        if _is_table(parameter, value):
+            return os.fspath(value) if is_path(value) else self.register(value, name)
+        if parameter["kind"] != "columns":
+            return _plain(parameter, value)
+        columns = _columns(name, value)
+        if any("," in column for column in columns):
+            wrong = f"publication: names of columns cannot have commas, as {name} has; write several as a list"
+            raise Refused(wrong, function="publication", argument=name)
+        return ", ".join(columns)
 
-    def run(self, query: str, what: str = "", level: int = 4) -> _native.Table:
+    def arguments(self, function: str, given: Mapping[str, object]) -> str:
+        """Writes the arguments of a call in SQL. Those that are None are left out."""
+        known = parameters(function)
+        return ", ".join(f"{name} => {self.argument(known[name], value)}" for name, value in given.items() if value is not None)
+
+    def rows(self, function: str, given: Mapping[str, object], what: str | None = None) -> _native.Table:
+        """Calls a function, and returns its rows."""
+        return self.run(f"SELECT * FROM {function}({self.arguments(function, given)})", function if what is None else what)
+
+    def run(self, query: str, what: str = "") -> _native.Table:
         """Runs a query to its end, with progress, and warns of what is worth knowing."""
         with watch(what) as progress:
             table = self.session.sql(query, progress)
-        self._warn(level + 1)
+        self._warn()
         return table
 
-    def insert(self, statement: str, period: str | None = None, level: int = 4) -> tuple[int, int | None, list[str]]:
-        """Runs an INSERT into a publication. Returns how many rows it has published, the number of the release that has them, and ordinary facts of it."""
+    def insert(self, statement: str, period: str | None = None) -> tuple[int, int | None, list[str]]:
+        """Runs an INSERT into a publication. Returns how many rows it has published, the number of their release, and ordinary facts of it."""
         with watch("insert") as progress:
             rows, release, facts = self.session.insert(statement, progress, period)
-        self._warn(level + 1)
+        self._warn()
         return int(rows.to_pylist()[0]["count"]), release, facts
 
-    def _warn(self, level: int) -> None:
+    def _warn(self) -> None:
         for notice in self.session.notices():
-            warnings.warn(notice, Notice, stacklevel=level)
+            warnings.warn(notice, Notice, stacklevel=_callers_level())
 
     def close(self) -> None:
         """Takes the names of the tables back."""
@@ -169,52 +173,63 @@ class Query:
         self.close()
 
 
-def _words(name: str) -> set[str]:
-    return {
-        word
-        for function in signatures().values()
-        for parameter in function["parameters"]
-        if parameter["name"] == name
-        for word in parameter["words"]
-    }
+def _callers_level() -> int:
+    """Returns the stack level, for whoever calls this, of the first caller outside of the package."""
+    level = 1
+    while sys._getframe(level).f_globals.get("__package__") == __package__:
+        level += 1
+    return level
 
 
-def _sequence(name: str, value: object) -> Sequence[Any]:
-    if isinstance(value, Sequence):
-        return value
+def _is_table(parameter: Parameter, value: object) -> bool:
+    """Returns true if a value is given as a table."""
+    if parameter["kind"] == "word or relation":
+        return not (isinstance(value, str) and value in parameter["words"])
+    return parameter["kind"] in ("relation", "release", "relations") or (parameter["kind"] == "number or relation" and not _is_number(value))
+
+
+def _columns(name: str, value: object) -> list[str]:
+    """Returns the names of columns."""
+    names = [value] if isinstance(value, str) else value
+    if isinstance(names, Sequence) and all(isinstance(column, str) for column in names):
+        return list(names)
     raise TypeError(f"{name} must be the name of a column or a list of names, not {type(value).__name__}")
 
 
-def _text(name: str, value: object) -> str:
-    if isinstance(value, str):
+#: What an argument of each kind may be, in words.
+_EXPECTED = {
+    "boolean": "True or False",
+    "integer": "a whole number",
+    "number": "a number",
+    "word": "a text",
+    "column": "the name of a column",
+    "seed": "a whole number or a text",
+    "length": "a whole number, a timedelta or a text",
+    "place": "a path as text",
+}
+
+
+def _plain(parameter: Parameter, value: object) -> str:
+    """Checks the type of a value that is no table, and returns it as text without quotes."""
+    kinds = set(parameter["kind"].split(" or ")) - {"relation"}
+    if isinstance(value, bool):
+        if "boolean" in kinds:
+            return "true" if value else "false"
+    elif isinstance(value, str) and kinds & {"word", "column", "seed", "length"}:
         return value
-    raise TypeError(f"{name} must be a text, not {type(value).__name__}")
+    elif isinstance(value, timedelta) and "length" in kinds:
+        return f"{value.days} days {value.seconds} seconds {value.microseconds} microseconds"
+    elif isinstance(value, SupportsIndex) and kinds & {"integer", "number", "seed", "length"}:
+        return str(operator.index(value))
+    elif _is_number(value) and "number" in kinds:
+        if not math.isfinite(value):
+            raise Refused(f"{parameter['name']} must be a finite number", argument=parameter["name"])
+        return repr(float(value))
+    elif "place" in kinds:
+        return path(value, parameter["name"])
+    expected = " or ".join(_EXPECTED[kind] for kind in sorted(kinds))
+    raise TypeError(f"{parameter['name']} must be {expected}, not {type(value).__name__}")
 
 
-def _is_number(value: object) -> bool:
+def _is_number(value: object) -> TypeGuard[SupportsFloat]:
     return not isinstance(value, bool) and hasattr(value, "__float__") and not hasattr(value, "__arrow_c_stream__")
-
-
-def _integer(name: str, value: Any) -> str:
-    if isinstance(value, bool) or not hasattr(value, "__index__"):
-        raise TypeError(f"{name} must be a whole number, not {type(value).__name__}")
-    return str(int(value))
-
-
-def _number(name: str, value: Any) -> str:
-    if not _is_number(value):
-        raise TypeError(f"{name} must be a number, not {type(value).__name__}")
-    if hasattr(value, "__index__"):
-        return str(int(value))
-    number = float(value)
-    if not math.isfinite(number):
-        raise TypeError(f"{name} must be a finite number")
-    return repr(number)
-
-
-def _length(name: str, value: Any) -> str:
-    if isinstance(value, timedelta):
-        return f"INTERVAL '{value.days} days {value.seconds} seconds {value.microseconds} microseconds'"
-    if isinstance(value, str):
-        return f"INTERVAL {text(value)}"
-    return _integer(name, value)

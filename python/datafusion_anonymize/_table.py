@@ -1,17 +1,17 @@
-"""Tables that have been computed, and what they can become."""
+"""Tables that have been computed, and their conversions."""
 
 from __future__ import annotations
 
 import html
-import os
 from collections.abc import Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, cast
 
 from . import _native
 from ._errors import Refused
+from ._input import path as path_of
 from ._sql import Query, identifier, text
-from ._types import Ranges
+from ._types import Place, Ranges
 
 if TYPE_CHECKING:
     import duckdb
@@ -24,7 +24,7 @@ _SHOWN = 10
 
 
 class Table:
-    """Rows that have been computed once, and are kept: shown, converted and written, they are always the same.
+    """Holds rows that have been computed once. Shown, converted and written, they are always the same.
 
     Any library that knows Arrow can take one: ``polars.DataFrame(table)``, ``pyarrow.table(table)``.
     """
@@ -39,7 +39,7 @@ class Table:
         return self._native.num_rows
 
     def __getitem__(self, column: str) -> list[Any]:
-        """The values of a column."""
+        """Returns the values of a column."""
         if column not in self.columns:
             raise KeyError(f"{column}; there are {', '.join(self.columns)}")
         return [row[column] for row in self._native.select([column]).to_pylist()]
@@ -49,23 +49,23 @@ class Table:
 
     @property
     def columns(self) -> list[str]:
-        """Names of the columns."""
+        """Returns the names of the columns."""
         return self._native.column_names
 
     def to_pylist(self) -> list[dict[str, Any]]:
-        """The rows as dictionaries. Needs no other library; dates, times and decimals are texts."""
+        """Returns the rows as dictionaries. Needs no other library; dates, times and decimals are texts."""
         return self._native.to_pylist()
 
     def to_arrow(self, ranges: Ranges = "struct") -> pyarrow.Table:
-        """The rows as a pyarrow.Table."""
+        """Returns the rows as a pyarrow.Table."""
         return cast("pyarrow.Table", _imported("pyarrow", "to_arrow").table(self._shaped(ranges)))
 
     def to_polars(self, ranges: Ranges = "columns") -> polars.DataFrame:
-        """The rows as a polars.DataFrame."""
+        """Returns the rows as a polars.DataFrame."""
         return cast("polars.DataFrame", _imported("polars", "to_polars").DataFrame(self._shaped(ranges)))
 
     def to_pandas(self, ranges: Ranges = "columns") -> pandas.DataFrame:
-        """The rows as a pandas.DataFrame. Whole numbers stay whole where some are missing.
+        """Returns the rows as a pandas.DataFrame. Whole numbers stay whole where some are missing.
 
         With ``ranges="interval"``, ranges of numbers, dates and times are intervals closed on both sides; those of texts are texts.
         """
@@ -78,33 +78,35 @@ class Table:
     def to_duckdb(
         self, connection: duckdb.DuckDBPyConnection | None = None, ranges: Ranges = "struct"
     ) -> duckdb.DuckDBPyRelation:
-        """The rows as a relation of DuckDB, of this connection or of the default one."""
+        """Returns the rows as a relation of DuckDB, of this connection or of the default one."""
         of: Any = _imported("duckdb", "to_duckdb") if connection is None else connection
         arrow = _imported("pyarrow", "to_duckdb").table(self._shaped(ranges))
         return cast("duckdb.DuckDBPyRelation", of.from_arrow(arrow))
 
-    def write_parquet(self, path: str | os.PathLike[str], ranges: Ranges = "struct") -> None:
-        """Writes a Parquet file; it says of itself how it was made, unless the ranges are something else than structs."""
+    def write_parquet(self, path: Place, ranges: Ranges = "struct") -> None:
+        """Writes a Parquet file. It says how it was made if the ranges are structs."""
         self._write(path, ranges, "PARQUET")
 
-    def write_csv(self, path: str | os.PathLike[str], ranges: Ranges = "columns") -> None:
+    def write_csv(self, path: Place, ranges: Ranges = "columns") -> None:
         """Writes a CSV file with a header. A CSV file has no structs."""
         self._write(path, "columns" if ranges == "struct" else ranges, "CSV")
 
-    def _write(self, path: str | os.PathLike[str], ranges: Ranges, form: str) -> None:
-        target = os.fspath(path)
-        if not isinstance(target, str):
-            raise TypeError("expected a path as a text")
+    def _write(self, path: Place, ranges: Ranges, form: str) -> None:
+        target = path_of(path, "path")
         lists = [name for name, kind, _ in self._native.columns() if kind.startswith("List")]
         if form == "CSV" and lists:
             raise Refused(f"a CSV file cannot hold lists, as {lists[0]} has; write_parquet can")
-        with Query() as query:
-            table = query.table(Table(self._shaped(ranges)))
-            options = " OPTIONS ('format.has_header' 'true')" if form == "CSV" else ""
-            query.run(f"COPY (SELECT * FROM {table}) TO {text(target)} STORED AS {form}{options}", "writing")
+        options = " OPTIONS ('format.has_header' 'true')" if form == "CSV" else ""
+        Table(self._shaped(ranges))._asked(f"COPY (SELECT * FROM this) TO {text(target)} STORED AS {form}{options}", "writing")
+
+    def _asked(self, query: str, what: str = "") -> _native.Table:
+        """Runs a query of this table, which it calls ``this``."""
+        with Query() as asked:
+            asked.session.register("this", self._native)
+            return asked.run(query, what)
 
     def _range_columns(self) -> dict[str, list[str]]:
-        """The columns that are ranges, and what their structs have."""
+        """Returns the columns that are ranges, with the fields of their structs."""
         return {name: parts for name, _, parts in self._native.columns() if parts[:2] == ["lo", "hi"]}
 
     def _shaped(self, ranges: Ranges) -> _native.Table:
@@ -115,12 +117,10 @@ class Table:
         of = self._range_columns()
         if ranges == "struct" or not of:
             return self._native
-        with Query() as query:
-            table = query.table(self)
-            if ranges == "columns":
-                return query.run(f"SELECT * FROM flat({table})")
-            shown = (_as_text(name, of[name]) if name in of else identifier(name) for name in self.columns)
-            return query.run(f"SELECT {', '.join(shown)} FROM {table}")
+        if ranges == "columns":
+            return self._asked("SELECT * FROM flat(this)")
+        shown = (_as_text(name, of[name]) if name in of else identifier(name) for name in self.columns)
+        return self._asked(f"SELECT {', '.join(shown)} FROM this")
 
     def _intervals(self, pd: Any, pa: Any) -> Any:
         whole = pa.table(self._native)
@@ -156,7 +156,7 @@ class Table:
         return f"<div>{summary}<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{rest}</div>"
 
     def _summary(self) -> list[str]:
-        """Lines above the rows."""
+        """Returns the lines above the rows."""
         return [f"{len(self):,} rows"]
 
     def _first(self) -> list[list[str]]:
@@ -164,7 +164,7 @@ class Table:
 
 
 def _as_text(name: str, parts: Sequence[str]) -> str:
-    """A range as a text in SQL: one value, or both ends; NULL is a value that comes first."""
+    """Writes a range as a text in SQL: one value, or both ends; NULL is a value that comes first."""
     part = {part: f"get_field({identifier(name)}, {text(part)})" for part in parts}
     lo, hi = (f"coalesce(CAST({part[end]} AS VARCHAR), 'NULL')" for end in ("lo", "hi"))
     shown = f"CASE WHEN {part['lo']} IS NOT DISTINCT FROM {part['hi']} THEN {lo} ELSE concat('[', {lo}, ', ', {hi}, ']') END"
@@ -177,13 +177,13 @@ def _as_text(name: str, parts: Sequence[str]) -> str:
 
 
 def _frame(pd: Any, table: Any) -> Any:
-    """A frame of pandas, in which no whole number becomes 23.0 because another is missing."""
+    """Returns a frame of pandas, in which no whole number becomes 23.0 because another is missing."""
     frame = table.to_pandas(date_as_object=False)
     nullable = {
         **{f"{sign}int{bits}": f"{letter}nt{bits}" for sign, letter in (("", "I"), ("u", "UI")) for bits in (8, 16, 32, 64)},
         "bool": "boolean",
     }
-    for name, column in zip(table.column_names, table.columns):
+    for name, column in zip(table.column_names, table.columns, strict=True):
         kind = nullable.get(str(column.type))
         if kind is not None and column.null_count:
             frame[name] = pd.array(column.to_pylist(), dtype=kind)
@@ -193,11 +193,11 @@ def _frame(pd: Any, table: Any) -> Any:
 def _grid(names: list[str], rows: list[list[str]]) -> str:
     lines = [names, *rows]
     widths = [max(len(line[place]) for line in lines) for place in range(len(names))]
-    return "\n".join("  ".join(value.ljust(width) for value, width in zip(line, widths)).rstrip() for line in lines)
+    return "\n".join("  ".join(value.ljust(width) for value, width in zip(line, widths, strict=True)).rstrip() for line in lines)
 
 
 def _imported(name: str, method: str) -> Any:
-    """A library that is there or not."""
+    """Imports a library that is there or not."""
     try:
         return import_module(name)
     except ImportError:

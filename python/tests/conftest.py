@@ -11,6 +11,7 @@ import pytest
 import datafusion_anonymize as an
 from shared import DATA, ROOT
 
+
 @pytest.fixture(scope="session")
 def q1() -> an.Table:
     return an.connect().sql(f"SELECT * FROM '{DATA}/patients_q1.parquet'")

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import ast
 import csv
 import glob
+import inspect
 import io
 import json
 import multiprocessing
 import os
 import pathlib
+import re
 import shutil
-
 import subprocess
 import sys
 import textwrap
@@ -116,14 +118,18 @@ def test_03_rows_equal_the_shells(shell: pathlib.Path, people: an.Table, tmp_pat
 def test_03_signatures_equal_sqls() -> None:
     """The functions are written from the signatures of the SQL functions."""
     subprocess.run([sys.executable, ROOT / "python" / "generate.py", "--check"], check=True)
-    import inspect
-
     functions = {function["name"]: function for function in json.loads(an._native.signatures())}
     compared = 0
     for name, function in functions.items():
-        if name not in an.__all__ or name in ("release", "releases", "audit"):
+        if name not in an.__all__:
             continue
         parameters = inspect.signature(getattr(an, name)).parameters
+        call = ast.parse(re.search(r"Example:\n(.*?)\n\n", inspect.getdoc(getattr(an, name)) or "", re.S)[1].strip(), mode="eval").body
+        inspect.signature(getattr(an, name)).bind(*call.args, **{word.arg: word.value for word in call.keywords})
+        if name == "publication":
+            declared = {one["name"] for one in function["parameters"]} - {"period"}
+            assert set(parameters) == declared | {"location", "schema", "storage", "memory_limit"}
+            continue
         expected = [one["name"] for one in function["parameters"] if one["name"] != "private" or name == "reposition"]
         assert sorted(parameters) == sorted(expected), name
         for one in function["parameters"]:

@@ -79,7 +79,7 @@ def test_structs(mixed: an.Table) -> None:
 def test_texts(mixed: an.Table) -> None:
     structs, texts = mixed.to_arrow(ranges="struct").to_pylist(), mixed.to_polars(ranges="text").to_dicts()
     assert list(texts[0]) == mixed.columns
-    for struct, text in zip(structs, texts):
+    for struct, text in zip(structs, texts, strict=True):
         def shown(value: object) -> str:
             return "NULL" if value is None else str(value)
 

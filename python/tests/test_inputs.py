@@ -154,7 +154,8 @@ def test_urls_are_tables() -> None:
 def test_years_stay_whole_beside_a_missing_one() -> None:
     """pandas itself makes floats of them; columns with a fraction, or without a missing value, stay what they are."""
     years = [1990.0 + i % 20 for i in range(40)]
-    frame = pandas.DataFrame({"year": [None, *years[1:]], "size": [None, *(i / 2 for i in range(1, 40))], "exact": years, "none": [float("nan")] * 40})
+    halves = [None, *(i / 2 for i in range(1, 40))]
+    frame = pandas.DataFrame({"year": [None, *years[1:]], "size": halves, "exact": years, "none": [float("nan")] * 40})
     kinds = {name: kind for name, kind, _ in an.Table(an._native.Table.read(an._input._whole(frame)))._native.columns()}
     assert kinds["year"] == "Int64" and kinds["size"] == kinds["exact"] == "Float64"
     assert str(frame["year"].dtype) == "float64", "the caller's table is not changed"
@@ -169,5 +170,5 @@ def test_statements_and_errors_name_the_argument() -> None:
         an.estimate(an.mondrian(table, k=2, quasi="age"), "SELECT nothing FROM release")
     assert "__table" not in str(caught.value)
     with an._sql.Query() as query:
-        call = query.call("disclosure", {"releases": [table, table], "original": table})
-    assert call == 'disclosure(releases => ("releases_data", "releases_data_2"), original => "original_data")'
+        written = query.arguments("disclosure", {"releases": [table, table], "original": table})
+    assert written == 'releases => ("releases_data", "releases_data_2"), original => "original_data"'

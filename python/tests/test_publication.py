@@ -21,10 +21,13 @@ def hospital(place: pathlib.Path, schema: object, **more: object) -> an.Publicat
 def test_inserts_releases_and_audits(tmp_path: pathlib.Path, q1: an.Table, q2: an.Table) -> None:
     publication = hospital(tmp_path, q1)
     assert publication.insert(q1) == an.Inserted(rows=11, release=1)
-    with pytest.warns(an.Notice, match="release 1"):
+    with pytest.warns(an.Notice, match="release 1") as told:
         assert publication.insert(q1) == an.Inserted(rows=0, release=1)
+    assert told[0].filename == __file__
     assert publication.insert(q2.to_pandas()) == an.Inserted(rows=11, release=2)
     assert publication.audit().passed and not publication.audit().failed
+    with pytest.raises(TypeError, match="give one of its releases"):
+        an.mondrian(publication, k=2)  # type: ignore[arg-type]
     theirs = an.publication(tmp_path / "hospital")
     second = theirs.release(2)
     assert second.method == "m_invariant" and len(second) - (second.counterfeits or 0) == 11 and second.columns[:3] == ["age", "zip", "disease"]
@@ -56,15 +59,22 @@ def test_what_is_wrong_is_refused(tmp_path: pathlib.Path, q1: an.Table) -> None:
         an.publication(tmp_path / "x", method="m_invariant", m=2, **WHO)
     with pytest.raises(an.Refused, match="no method="):
         an.publication(tmp_path / "x", m=2)
-    with pytest.raises(an.Refused, match="unknown option mm") as caught:
-        an.publication(tmp_path / "x", method="m_invariant", mm=2, schema=q1, **WHO)
-    assert caught.value.argument == "mm" and not (tmp_path / "x").exists()
+    with pytest.raises(TypeError, match="mm"):
+        an.publication(tmp_path / "x", method="m_invariant", mm=2, schema=q1, **WHO)  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match="m must be a whole number, not str"):
+        an.publication(tmp_path / "x", method="m_invariant", m="2", schema=q1, **WHO)  # type: ignore[arg-type]
+    for wrong in ({"k": 2}, {"balance": "none"}, {"quasi": "age, zip"}):
+        with pytest.raises(an.Refused) as caught:
+            an.publication(tmp_path / "x", method="m_invariant", begin=True, schema=q1, **{"m": 2, **WHO, **wrong})  # type: ignore[arg-type]
+        assert [caught.value.argument] == list(wrong)
+    assert not (tmp_path / "x").exists()
 
 
 def test_snapshots_of_days(tmp_path: pathlib.Path) -> None:
     law = an.connect().sql("SELECT * FROM (VALUES ('flu', 'cold', 0.1), ('cold', 'flu', 0.2)) AS t(from_value, to_value, probability)")
     people = an.connect().sql("SELECT * FROM (VALUES (1, 30, 'flu'), (2, 31, 'ulcer')) AS t(person, age, disease)")
-    ill = an.publication(tmp_path / "ill", begin=True, method="dynamic", m=2, updates=law, schema=people, id="person", quasi="age", sensitive="disease")
+    who = {"id": "person", "quasi": "age", "sensitive": "disease"}
+    ill = an.publication(tmp_path / "ill", begin=True, method="dynamic", m=2, updates=law, schema=people, **who)  # type: ignore[arg-type]
     with pytest.raises(an.Refused, match="nobody says which day") as caught:
         ill.insert(people)
     assert caught.value.argument == "period" and not (tmp_path / "ill").exists()
@@ -93,14 +103,14 @@ def test_of_two_inserts_at_once_one_is_a_conflict(tmp_path: pathlib.Path, q1: an
         both = [hospital(place, q1), hospital(place, q1)]
         start = threading.Barrier(2)
 
-        def insert(publication: an.Publication, data: an.Table) -> None:
+        def insert(publication: an.Publication, data: an.Table, start: threading.Barrier = start) -> None:
             start.wait()
             try:
                 publication.insert(data)
             except Exception as error:
                 seen.add(type(error))
 
-        threads = [threading.Thread(target=insert, args=pair) for pair in zip(both, (q1, q2))]
+        threads = [threading.Thread(target=insert, args=pair) for pair in zip(both, (q1, q2), strict=True)]
         for thread in threads:
             thread.start()
         for thread in threads:
@@ -151,7 +161,8 @@ def test_an_insert_tells_its_own_release(tmp_path: pathlib.Path, q1: an.Table, q
 def test_fractions_are_not_left_out_without_a_word(tmp_path: pathlib.Path) -> None:
     pandas = pytest.importorskip("pandas")
     rows = pandas.DataFrame({"person": [1, 2, 3, 4], "year": [1990, 1991, 1992, 1993], "disease": ["flu", "cold", "flu", "cold"]})
-    publication = an.publication(tmp_path / "ward", begin=True, method="m_invariant", m=2, schema=rows, id="person", quasi="year", sensitive="disease")
+    who = {"id": "person", "quasi": "year", "sensitive": "disease"}
+    publication = an.publication(tmp_path / "ward", begin=True, method="m_invariant", m=2, schema=rows, **who)  # type: ignore[arg-type]
     with pytest.raises(an.Refused, match="fractions in year") as caught:
         publication.insert(rows.assign(year=[1990.5, 1991.0, 1992.0, 1993.0]))
     assert "1990" not in str(caught.value) and len(publication.releases()) == 0
@@ -215,14 +226,15 @@ def test_checked_before(tmp_path: pathlib.Path, q1: an.Table, q2: an.Table) -> N
 
 def test_threads_that_share_a_session_do_not_share_tables(tmp_path: pathlib.Path, people: an.Table) -> None:
     """Each thread's estimate is of its own table."""
-    publication = an.publication(tmp_path / "p", begin=True, method="mondrian", k=5, schema=people, id="person_id", quasi="age", sensitive="occupation")
+    who = {"id": "person_id", "quasi": "age", "sensitive": "occupation"}
+    publication = an.publication(tmp_path / "p", begin=True, method="mondrian", k=5, schema=people, **who)  # type: ignore[arg-type]
     publication.insert(people)
     wrong: list[int] = []
 
     def ask(rows: int) -> None:
         table = an.census(rows, seed=rows)
         for _ in range(20):
-            found = len(an.disclosure(publication, original=table, id="person_id", quasi="age", sensitive="occupation"))
+            found = len(an.disclosure(publication, original=table, **who))  # type: ignore[arg-type]
             if found != rows:
                 wrong.append(found)
 
