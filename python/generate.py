@@ -57,7 +57,6 @@ TEXTS = {
     "previous": "the earlier releases: the last one, which knows those before it, or a list in their order; paths are stored private views",
     "profile": "facts of a table before it is anonymized: who is singled out, suggested roles, the largest m",
     "releases": "a release, a list of several, or a publication",
-    "worlds": "the table that sequential_worlds returned",
 }
 DEFAULTS = {"the session's, or the columns' metadata": "the columns' metadata", "none: the first release": "none", "entropy": "drawn"}
 #: Words of SQL, which no docstring may have.

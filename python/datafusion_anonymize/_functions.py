@@ -292,7 +292,7 @@ def sequential_release(
 
     Args:
         input: the table, or the path or URL of a file
-        worlds: the table that sequential_worlds returned
+        worlds: what sequential_worlds returned
         id: the identifier: one row per person. Never published [the columns' metadata]
         quasi: quasi-identifiers: known to others, published as ranges [the columns' metadata]
         sensitive: published as it is, but nobody can tell whose it is; of several columns, whose combination [the
@@ -364,7 +364,7 @@ def sequential_worlds(
         sensitive: published as it is, but nobody can tell whose it is; of several columns, whose combination [the
             columns' metadata]
         other: columns that no reader knows; they travel with the sensitive value
-        worlds: the table that sequential_worlds returned
+        worlds: what it returned before: only new people get worlds
         cuts: where groups are: where least is lost, or at the median of the widest column ["tight"]
         hierarchies: table of attribute, leaf, level1, level2, ..: what values generalize to
         seed: a long secret text, for reproducible runs [drawn]

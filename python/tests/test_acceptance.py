@@ -123,6 +123,7 @@ def test_03_signatures_equal_sqls() -> None:
     for name, function in functions.items():
         if name not in an.__all__:
             continue
+        assert all(one["text"] and one["default_text"] for one in function["parameters"]), name
         parameters = inspect.signature(getattr(an, name)).parameters
         call = ast.parse(re.search(r"Example:\n(.*?)\n\n", inspect.getdoc(getattr(an, name)) or "", re.S)[1].strip(), mode="eval").body
         inspect.signature(getattr(an, name)).bind(*call.args, **{word.arg: word.value for word in call.keywords})
