@@ -278,7 +278,7 @@ impl Inference {
     }
 }
 
-/// Sets of values as lists.
+/// Returns sets of values as lists.
 fn lists(sets: &Sets, values: &ArrayRef, data_type: &DataType) -> crate::error::Result<ArrayRef> {
     let DataType::List(item) = data_type else { return Err(Error::internal("a set that is not a list")) };
     let values = take(values, &UInt32Array::from(sets.values.clone()), None)?;

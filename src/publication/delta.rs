@@ -74,7 +74,7 @@ pub(super) async fn is_newest(table: &DeltaTable) -> Result<bool> {
     Ok(table.log_store().get_latest_version(version(table)).await.map_err(failed)? == version(table))
 }
 
-/// Names and sizes of the files that a version consists of.
+/// Returns the names and sizes of the files of a version.
 pub(super) async fn files(table: &DeltaTable) -> Result<Vec<(String, u64)>> {
     let log_store = table.log_store();
     let state = table.snapshot().map_err(failed)?;

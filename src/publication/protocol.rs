@@ -72,7 +72,7 @@ impl Remembered {
         self.entries.iter().chain(&self.merged.made).chain(&self.held).chain(&self.believed)
     }
 
-    /// Names of all files.
+    /// Returns the names of all files.
     fn names(&self) -> impl Iterator<Item = &str> {
         self.files().map(|made| made.file.name.as_str()).chain(self.staged.iter().map(|file| file.name.as_str()))
     }

@@ -335,7 +335,7 @@ struct ReleaseInputs {
 }
 
 impl ReleaseInputs {
-    /// Places of the quasi-identifiers that are not there.
+    /// Returns the places of the quasi-identifiers without a column.
     fn absent(&self) -> Vec<usize> {
         self.quasi.iter().enumerate().filter(|(_, column)| column.is_none()).map(|(j, _)| j).collect()
     }

@@ -126,7 +126,7 @@ pub(super) fn flat(function: &str, schema: &DFSchema) -> Result<Option<Vec<Expr>
     Ok(Some(columns.into_iter().map(|(name, expr)| expr.alias(name)).collect()))
 }
 
-/// Names of the parts of a range.
+/// Returns the names of the parts of a range; `None` for other columns.
 fn parts(field: &Field) -> Option<Vec<String>> {
     let DataType::Struct(fields) = field.data_type() else { return None };
     is_range(field.data_type()).then(|| fields.iter().map(|part| part.name().clone()).collect())

@@ -9,7 +9,7 @@ use super::functions;
 use super::signature::{FunctionSignature, Kind, Parameter, Preset, suggestion};
 use crate::methods::METHODS;
 
-/// Names of all relation functions, with what each is for.
+/// Returns the names of all relation functions, each with its purpose.
 pub fn function_overview() -> Vec<(&'static str, &'static str)> {
     functions().iter().map(|function| (function.signature.name, function.signature.about)).collect()
 }
@@ -35,7 +35,7 @@ pub fn function_help(name: &str) -> Result<String, String> {
     Ok(text)
 }
 
-/// Names of a function's arguments, in the order of a call without names.
+/// Returns the names of a function's arguments, in the order of a call without names.
 pub fn function_parameters(name: &str) -> Option<Vec<&'static str>> {
     let functions = functions();
     let function = functions.iter().find(|function| function.signature.name == name)?;

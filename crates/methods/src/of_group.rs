@@ -1,11 +1,11 @@
-//! What methods look at when they check a release: groups, with what the table has of their rows.
+//! Groups with the codes of their rows, for the checks of releases.
 
 use rayon::prelude::*;
 
 use crate::microdata::Microdata;
 use crate::release::{COUNTERFEIT, Groups, Intervals};
 
-/// A group, and what the table has of its rows. That of counterfeits does not matter.
+/// A group with the codes of its rows. The codes of counterfeits have no meaning.
 pub(super) struct OfGroup<'a> {
     pub group: usize,
     /// Rows, with counterfeits.
@@ -31,15 +31,17 @@ impl OfGroup<'_> {
         self.codes(place).iter().zip(self.intervals).all(|(code, [lo, hi])| (lo..=hi).contains(&code))
     }
 
-    /// The sensitive value of the member at a place; there must be the attribute.
+    /// Returns the sensitive value of the member at a place. The table must have a sensitive column.
     #[inline]
     pub(super) fn sensitive(&self, place: usize) -> u32 {
         self.sensitive[place]
     }
 }
 
-/// Looks at all groups in parallel, and returns what is wrong with one of them, if anything is: that it has no intervals, or what `broken_by` finds.
-/// Every thread has what `init` makes, and `first` is shown the members of a group before it is looked at.
+/// Checks all groups in parallel, and returns a fault of one of them, if any.
+///
+/// A fault is a group without intervals, or a text that `broken_by` returns. `init` makes a buffer for each thread. The function calls `first` with the
+/// members of a group before it calls `broken_by`.
 pub(super) fn any_broken<S>(
     microdata: &Microdata,
     groups: &Groups,
@@ -74,7 +76,7 @@ pub(super) fn any_broken<S>(
     all.map_init(|| (init(), Near::default()), look).find_map_any(|broken| broken)
 }
 
-/// What the table has of the members of a group, and what is published of it.
+/// Codes of the members of one group, and its intervals.
 #[derive(Default)]
 struct Near {
     codes: Vec<u32>,

@@ -1,15 +1,15 @@
-//! Which rows have been seen.
+//! Set of the rows that a check has seen.
 
-/// Rows, none of which is there twice.
+/// Set of rows, each of which was seen once.
 #[derive(Debug)]
 pub(super) struct Seen {
     rows: Vec<bool>,
-    /// How many were seen.
+    /// Number of rows that were seen.
     pub number: usize,
 }
 
 impl Seen {
-    /// Returns these of `rows` rows; `None` where one of them is there twice, or is none of the table.
+    /// Returns the set of `seen` among `rows` rows. `None` if a row occurs twice, or is not in the table.
     pub(super) fn once(rows: usize, seen: impl IntoIterator<Item = u32>) -> Option<Self> {
         let (mut rows, mut number) = (vec![false; rows], 0);
         for row in seen {
@@ -21,7 +21,7 @@ impl Seen {
         Some(Self { rows, number })
     }
 
-    /// Returns those that were not seen.
+    /// Returns the rows that were not seen.
     pub(super) fn unseen(&self) -> impl Iterator<Item = usize> + '_ {
         self.rows.iter().enumerate().filter(|(_, seen)| !**seen).map(|(row, _)| row)
     }

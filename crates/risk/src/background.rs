@@ -1,33 +1,33 @@
-//! What a reader sees, and what is known of people, in codes.
+//! Readers by the releases that they see, and their knowledge of people, in codes.
 
 use crate::error::{Error, Result, thousands};
 
-/// What the reader sees.
+/// Reader, by the view of releases and by combinations of people.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AdversaryModel {
-    /// Which group holds the person: the reader that the theorems are about, who needs private views.
+    /// The reader of the theorems, who knows each person's group. The inference needs private views.
     Group,
-    /// Public tables: the person is in one of the rows that cover the person's quasi-identifiers, each equally likely.
+    /// The reader of public tables. Rows that cover the person's quasi-identifiers are equally likely to be the person's.
     Cover,
-    /// As [`Group`](Self::Group), and the reader combines people: a row is at most one person's, in all releases at once.
+    /// The reader of [`Group`](Self::Group) who also combines people. A row is at most one person's, in all releases at once.
     Joint,
-    /// As [`Cover`](Self::Cover), and the reader combines people.
+    /// The reader of [`Cover`](Self::Cover) who also combines people.
     JointCover,
 }
 
 impl AdversaryModel {
-    /// Whether the reader knows which group holds the person.
+    /// Returns true if the reader knows the group of each person.
     pub fn knows_groups(self) -> bool {
         matches!(self, Self::Group | Self::Joint)
     }
 
-    /// Whether the reader combines people.
+    /// Returns true if the reader combines people.
     pub fn is_joint(self) -> bool {
         matches!(self, Self::Joint | Self::JointCover)
     }
 }
 
-/// What a reader knows of somebody's sensitive value.
+/// A person's sensitive value, which the reader knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fact {
     /// Code of the identifier.
@@ -38,7 +38,7 @@ pub struct Fact {
     pub(super) value: u32,
 }
 
-/// What is known of people, in provisional codes.
+/// Knowledge of people, in provisional codes.
 #[derive(Default)]
 pub(super) struct BackgroundKnowledge {
     pub person: Vec<u32>,

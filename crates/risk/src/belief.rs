@@ -132,7 +132,7 @@ pub(crate) fn posterior(weights: &[Vec<f64>], values: usize) -> Option<Vec<Vec<f
     Some(shares)
 }
 
-/// Places of the ones, ascending.
+/// Returns the places of the ones, ascending.
 fn ones(mut set: usize) -> impl Iterator<Item = usize> {
     std::iter::from_fn(move || {
         let place = (set != 0).then(|| set.trailing_zeros() as usize);

@@ -244,7 +244,7 @@ impl Surveyor {
         .await
     }
 
-    /// Places of the columns that cuts may depend on: the quasi-identifiers, and with `l` the sensitive column. Rows that differ in other
+    /// Returns the places of the columns that cuts may depend on: the quasi-identifiers, and with `l` the sensitive column. Rows that differ in other
     /// columns alone are one row of the sample, so that cells with `k` alone follow from quasi-identifiers.
     fn columns(&self) -> crate::error::Result<Vec<usize>> {
         let layout = &self.layout;

@@ -37,10 +37,10 @@ pub(super) fn beginning(hash: u64) -> u32 {
     (hash >> 32) as u32
 }
 
-/// Returns rows in the order of their hashes, and true if some rows have one hash.
+/// Returns rows in the order of their hashes, and true if some hashes are equal.
 ///
-/// `hash` fills in the hashes of rows from the first one on. `equal` says of two rows that they are equal, so that they have one hash: the function does
-/// not hash them again. `alike` receives the rows of one hash in the order of arrival, and may put them in another order.
+/// `hash` fills in the hashes of rows, from a first row on. `equal` returns true for two equal rows: they have one hash, and the function does not hash
+/// them again. `alike` receives the rows of one hash in the order of arrival, and may reorder them.
 ///
 /// # Errors
 /// When there are more rows than have a number, and those of `hash`.

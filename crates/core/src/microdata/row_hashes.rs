@@ -108,7 +108,7 @@ mod tests {
 
     use super::*;
 
-    /// Rows have one tag where they are alike, in any batch, and whatever is there in place of NULLs.
+    /// Rows that are alike have one tag, in any batch. Values below NULLs do not matter.
     #[test]
     fn tags_tell_what_rows_are_alike() {
         let valid = NullBuffer::from(vec![true, false, false, true, true]);

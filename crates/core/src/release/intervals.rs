@@ -96,24 +96,24 @@ impl Intervals {
         self.0.is_empty()
     }
 
-    /// Returns that of a group that is there and a quasi-identifier.
+    /// Returns the interval of a group and a quasi-identifier. The group must exist.
     #[inline]
     pub(super) fn at(&self, group: u32, j: usize) -> [u32; 2] {
         [self.0.at(group, 2 * j), self.0.at(group, 2 * j + 1)]
     }
 
-    /// Those of a group that is there, one for each quasi-identifier.
+    /// Returns the intervals of a group, one for each quasi-identifier. The group must exist.
     pub fn of(&self, group: u32) -> impl Iterator<Item = [u32; 2]> + Clone + '_ {
         let mut ends = self.0.of(group);
         std::iter::from_fn(move || Some([ends.next()?, ends.next()?]))
     }
 
-    /// Appends those of some groups, group after group: quicker than one group at a time.
+    /// Appends the intervals of some groups to `near`, group after group: quicker than one group at a time.
     pub fn append_to(&self, near: &mut Vec<u32>, groups: impl Iterator<Item = u32>) {
         self.0.append_to(near, groups);
     }
 
-    /// Appends those of other groups.
+    /// Appends the intervals of other groups.
     pub fn append(&mut self, more: Self) {
         self.0.append(more.0);
     }

@@ -89,7 +89,7 @@ impl Bucket {
         self.frequencies.iter().map(|(&value, &rows)| (value, rows))
     }
 
-    /// Places without a row.
+    /// Counts the places without a row.
     pub(super) fn gaps(&self) -> usize {
         self.entries.len() * self.height() - self.loads.iter().sum::<usize>()
     }

@@ -52,7 +52,7 @@ struct Bucket<'a> {
     monitor: &'a Monitor,
 }
 
-/// What a thread needs for itself.
+/// Buffers of one thread.
 #[derive(Default)]
 struct Scratch<const W: usize> {
     spare: Spare<W, u32>,

@@ -15,7 +15,7 @@ use crate::error::{Error, Result};
 use crate::microdata::Microdata;
 use crate::split::Lists;
 
-/// Where rows are: the bucket and the entry of each that is somewhere.
+/// Bucket and entry of each row; `None` for rows that were not put anywhere.
 #[derive(Debug)]
 pub(super) struct Places(Vec<Option<(u32, u32)>>);
 

@@ -1,4 +1,4 @@
-//! Records, and what becomes of them.
+//! Records: as they arrive, placed, departed and held back.
 
 use super::window::Value;
 
@@ -9,7 +9,7 @@ pub struct Record {
     pub value: Value,
     /// A secret random number, by which records are drawn.
     pub priority: u64,
-    /// What it is to the caller.
+    /// Number that the caller gave the record.
     pub row: u64,
 }
 
@@ -33,11 +33,11 @@ pub struct Departed {
     pub suppressed: Vec<Placed>,
 }
 
-/// A record that is held back, and when it is to be published as things are.
+/// A record that is held back, with its place so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pending {
     /// The record and its original time.
     pub placed: Placed,
-    /// Time of the snapshot that publishes it.
+    /// Time of the snapshot that would publish it now; `None` if it would be suppressed.
     pub place: Option<i64>,
 }

@@ -3,9 +3,9 @@
 /// People who are given the rows of a release, in one world.
 #[derive(Debug, Clone)]
 pub(super) struct Given {
-    /// Of each row.
+    /// Person of each row.
     pub people: Vec<u32>,
-    /// What each row loses with that person in it.
+    /// Loss of each row with its person.
     pub losses: Vec<f32>,
 }
 

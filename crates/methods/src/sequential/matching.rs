@@ -80,7 +80,7 @@ struct Begun<'a> {
     rows: &'a [&'a [u32]],
 }
 
-/// A row, the person whom it is given, and what it loses with that person in it.
+/// A row, the person whom it is given, and its loss with that person.
 type Gift = (u32, u32, f32);
 
 impl Given {
@@ -108,7 +108,7 @@ impl LotsOfClasses {
     }
 }
 
-/// Linked rows of a class that lose less than this many times what matched ones do exchange people.
+/// Greatest loss of a class's linked rows for exchanges, in losses of matched ones.
 const WORTH_IT: f64 = 1.25;
 /// Greatest loss of a class's matched rows, in losses of linked ones, for further matching. Rows are wider in later
 /// worlds, and by the loss metric those that are linked lose even less.
@@ -236,7 +236,7 @@ impl Matching<'_> {
         Given { people, losses }
     }
 
-    /// Exchanges the people that rows are given, between those of the same class that lie close together, in the classes where that is worth it.
+    /// Exchanges people between close rows of a class, and returns the person of each row. Only classes take part for which `is_worth_it` is true.
     fn exchanged(
         &self,
         matched: &Matched,

@@ -34,7 +34,9 @@ impl Parts {
     }
 }
 
-/// Rows or people of a class, by numbers from 0, and where each lies by every quasi-identifier: twice the middle.
+/// Rows or people of a class, with their places by each quasi-identifier.
+///
+/// They are numbered from 0. A place is twice the middle of an interval, or of a code.
 struct Side {
     d: usize,
     places: Vec<u32>,
@@ -53,9 +55,10 @@ struct Sides {
 }
 
 impl Cutting<'_> {
-    /// Cuts both sides alike, at the middle of the attribute that spreads most, until parts are small enough. Where there is an end of a
-    /// value near the middle, values stay together. Both sides have nearly the same values, so both sides of a cut have, too. Rows that
-    /// tie are in random order. `rows` are those of the class.
+    /// Cuts rows and people of a class alike, until parts are small enough.
+    ///
+    /// A cut is at the middle of the attribute that spreads most. If a value ends near the middle, the cut is there, and equal values stay together.
+    /// Rows and people have nearly the same values, so both sides of a cut have, too. Rows that tie are in random order.
     pub(super) fn cut(&self, boxes: &Intervals, rows: &[u32], people: &[u32], rng: &mut impl Rng) -> Parts {
         let numbers = in_random_order(people.len(), rng);
         let (of_rows, of_people, lengths) = self.in_order(boxes, rows, (people, numbers), rng);
@@ -77,7 +80,7 @@ impl Cutting<'_> {
         Parts { people: rows.iter().map(|&row| person(row)).collect(), rows, lengths }
     }
 
-    /// Returns numbers of rows and of people in the order of parts, and how long parts are.
+    /// Returns the numbers of rows and of people, part after part, and the parts' lengths.
     fn in_order(
         &self,
         boxes: &Intervals,
@@ -173,7 +176,9 @@ fn lowest_first(items: &mut [u32], cut: usize, place: impl Fn(u32) -> u32) {
     items[cut..].copy_from_slice(&high);
 }
 
-/// Returns the rank nearest to the middle, of those not far from it, at which a value ends; the middle if there is none.
+/// Returns the rank nearest to the middle at which a value ends.
+///
+/// It is less than a quarter of all places away from the middle. Without such a rank, the function returns the middle.
 fn near_middle(mut places: Vec<u32>, middle: usize) -> usize {
     let n = places.len();
     if middle == 0 || middle >= n {

@@ -113,7 +113,7 @@ impl Seals {
         })
     }
 
-    /// All names.
+    /// Returns the names of all seals.
     pub(super) fn names(&self) -> FxHashSet<i64> {
         self.kinds.iter().flat_map(|kind| &kind.seals).map(|seal| seal.name).collect()
     }

@@ -69,7 +69,7 @@ impl Partners {
         &self.of
     }
 
-    /// Whether all values of a row that travel are sealed.
+    /// Returns true if all values of a row that travel are sealed.
     pub fn is_sealed(&self, row: u32) -> bool {
         self.sealed.get(row as usize).copied().unwrap_or(false)
     }

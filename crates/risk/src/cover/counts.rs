@@ -52,7 +52,7 @@ pub(crate) struct Sizes {
 }
 
 impl Counts<'_> {
-    /// Counts. `attributes` is the number of codes of a point.
+    /// Returns the findings on all people. `attributes` is the number of codes of a point.
     pub(crate) fn sizes(&self, attributes: usize) -> Sizes {
         let all = self.point.len() * self.releases.len();
         let mut found = Sizes { candidates: vec![0; all], remaining: vec![0; all], risk: vec![None; all] };

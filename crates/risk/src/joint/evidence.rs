@@ -1,4 +1,4 @@
-//! Models of releases: whose row can be which.
+//! Models of releases: the rows that can belong to each person.
 
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
@@ -11,7 +11,7 @@ use crate::error::{Error, Result, thousands};
 /// Most pairs of people and different rows that cover them, where no groups are known.
 const PAIRS: usize = 200_000_000;
 
-/// The reader knows who is in which group.
+/// Builds the model of a reader who knows each person's group.
 pub(super) fn by_groups(evidence: &Evidence) -> Model {
     let mut model = Model::default();
     for (number, release) in (1..).zip(&evidence.releases) {

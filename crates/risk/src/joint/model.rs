@@ -31,7 +31,7 @@ pub(super) struct Version {
     pub hint: u32,
 }
 
-/// What is known of a value of a version.
+/// Verdict on a value of a version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verdict {
     Possible,

@@ -23,7 +23,7 @@ const SLICE: u64 = 20_000;
 /// Pairs are excluded one by one up to here; beyond, with variables of their own.
 const PAIRWISE: usize = 12;
 
-/// How far a proof may go, and how to find out whether anybody still waits for it.
+/// Limits of a proof: its work, its memory, and cancellation of the query.
 #[derive(Clone, Copy)]
 pub(super) struct Limits<'a> {
     /// Decisions of the solver for a part.

@@ -42,8 +42,9 @@ impl Identifiers {
         Ok(all)
     }
 
-    /// Returns for each of some values, in their order, the rank of the first equal identifier, if there is one. Identifiers must have been hashed under
-    /// this key, and be of the same type.
+    /// Returns the rank of the first identifier equal to each value. The ranks are in the order of values.
+    ///
+    /// A value without an equal identifier has no rank. Identifiers must have been hashed under this key, and be of the same type.
     ///
     /// # Errors
     /// When Arrow cannot compare values of the type, and when there are more values than have a number.

@@ -10,7 +10,7 @@ use siphasher::sip::SipHasher13;
 use super::HashKey;
 use crate::error::Result;
 
-/// Returns the function that says of a value of one column and one of another whether they are equal.
+/// Returns a function that compares values of two columns, by their rows. It returns true if they are equal.
 ///
 /// # Errors
 /// When Arrow cannot compare values of the type.

@@ -44,7 +44,7 @@ impl Published {
         self.columns(&codes)
     }
 
-    /// The columns of rows with these codes, or none.
+    /// Returns the columns of rows with these codes. A code `NONE` becomes NULL.
     fn columns(&self, codes: &[u32]) -> Result<Vec<ArrayRef>> {
         let quasi = &self.release.microdata.quasi;
         let column = |(j, attribute): (usize, &Attribute)| {

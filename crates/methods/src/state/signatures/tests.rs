@@ -24,7 +24,7 @@ fn batch(first: i64, lists: &[Option<Vec<i32>>], values: &DataType, large: bool)
     RecordBatch::try_from_iter_with_nullable(columns.map(|(name, column)| (name, column, true))).unwrap()
 }
 
-/// Lists that come again and new ones, in slices of batches, of numbers and of texts, are the same signatures.
+/// Repeated lists have one number, in whole batches and in slices, for every type. Signatures ignore the order of a list, labels do not.
 #[test]
 fn lists_that_come_again_are_known() {
     let list = |values: &[i32]| Some(values.to_vec());

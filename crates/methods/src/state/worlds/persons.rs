@@ -37,7 +37,7 @@ impl Persons {
         Ok(persons)
     }
 
-    /// The one whose identifier is at this place in the order.
+    /// Returns the person whose identifier is at this place in the order.
     #[inline]
     pub(super) fn at_rank(&self, rank: u32) -> u32 {
         self.at_rank.get(rank as usize).copied().unwrap_or(rank)
