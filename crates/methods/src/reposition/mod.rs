@@ -21,7 +21,7 @@
 //! more than it costs (*OptimalReposition*, Section V): each takes the place of a later record of its value, which moves on, so that
 //! all earlier snapshots keep their counts. So how many records of each value are published at a time follows from the records up to
 //! that time, and no later one changes it. Files: `cost`; `line` (one value along the window); `window` (the algorithm, on counts);
-//! `record`, `stream` and `home` (which records it is, by lot); `check`; `clock` (times to snapshots).
+//! `record`, `stream` and `snapshot_records` (which records it is, by lot); `check`; `clock` (times to snapshots).
 //!
 //! Ours differs in that a level is lifted by at least one record, without which the result is not always optimal; in that the first window grows as
 //! all others do (the paper places it as a whole, by an integer program, and then what is published of a day depends on days to come); and in
@@ -34,9 +34,9 @@
 mod check;
 mod clock;
 mod cost;
-mod home;
 mod line;
 mod record;
+mod snapshot_records;
 mod stream;
 mod window;
 

@@ -5,12 +5,12 @@ use std::collections::btree_map::Entry;
 
 use super::Reposition;
 use super::check::Check;
-use super::home::{Home, reorder};
 use super::record::{Departed, Pending, Placed, Record};
+use super::snapshot_records::{SnapshotRecords, reorder};
 use super::window::{Left, Value, Window, mix};
 use crate::error::{Error, Result};
 
-/// What became of all records so far.
+/// Counts of all records so far, by outcome.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Totals {
     /// Records that arrived.
@@ -19,7 +19,7 @@ pub struct Totals {
     pub published: usize,
     /// Records that are published late.
     pub moved: usize,
-    /// By so many snapshots in all.
+    /// Sum of the delays of these records, in snapshots.
     pub distance: usize,
     /// Records that were never published.
     pub suppressed: usize,
@@ -34,7 +34,7 @@ pub struct Stream {
     /// Cost of suppression of values that have none of their own.
     suppress_cost: f64,
     /// Records by their original time.
-    homes: BTreeMap<i64, Home>,
+    homes: BTreeMap<i64, SnapshotRecords>,
     /// Time of the newest snapshot.
     newest: Option<i64>,
     held: usize,
@@ -82,7 +82,7 @@ impl Stream {
 
     /// Returns the bytes held.
     pub fn size(&self) -> usize {
-        let homes = self.homes.values().map(Home::size).sum::<usize>();
+        let homes = self.homes.values().map(SnapshotRecords::size).sum::<usize>();
         self.window.size() + homes + self.check.size()
     }
 
@@ -117,7 +117,7 @@ impl Stream {
         }
         self.totals.arrived += records.len();
         self.held += records.len();
-        let home = Home::new(records);
+        let home = SnapshotRecords::new(records);
         self.window.arrive(time, &home.counts());
         if home.left() > 0 {
             self.homes.insert(time, home);
@@ -185,7 +185,7 @@ impl Stream {
             let suppressed: Vec<(Value, u32)> = suppressed.into_iter().collect();
             self.window.restore(time, published.into_iter().collect(), &suppressed);
         }
-        self.homes = homes.into_iter().map(|(time, records)| (time, Home::new(records))).collect();
+        self.homes = homes.into_iter().map(|(time, records)| (time, SnapshotRecords::new(records))).collect();
         self.held = pending.len();
         self.totals.arrived = pending.len();
         self.newest = Some(newest);

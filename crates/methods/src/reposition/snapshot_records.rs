@@ -8,7 +8,7 @@ use super::window::{Value, mix};
 
 /// The records of a snapshot.
 #[derive(Debug)]
-pub(super) struct Home {
+pub(super) struct SnapshotRecords {
     /// Value after value; those of a value are drawn from the back, in random order if not all of them are.
     records: Vec<Record>,
     /// Records of each value, in the order of values.
@@ -25,7 +25,7 @@ struct OfValue {
     in_order: bool,
 }
 
-impl Home {
+impl SnapshotRecords {
     pub(super) fn new(mut records: Vec<Record>) -> Self {
         records.sort_by_key(|record| record.value);
         let (mut values, mut start) = (Vec::new(), 0);
@@ -120,7 +120,7 @@ mod tests {
             let arrived = records(&snapshot);
             let mut sorted = arrived.clone();
             sorted.sort_by_key(|record| (record.value, record.priority));
-            let mut home = Home::new(arrived);
+            let mut home = SnapshotRecords::new(arrived);
             prop_assert_eq!(home.counts().iter().map(|&(_, count)| count as usize).sum::<usize>(), sorted.len());
             prop_assert!(home.draw(9, 1, 0, &mut Vec::new()).is_none());
             for (value, count) in home.counts() {
@@ -146,7 +146,7 @@ mod tests {
             salt in any::<u64>(),
         ) {
             let arrived = records(&snapshot);
-            let mut home = Home::new(arrived.clone());
+            let mut home = SnapshotRecords::new(arrived.clone());
             for (value, count) in home.counts() {
                 let mut sorted: Vec<Record> = arrived.iter().copied().filter(|record| record.value == value).collect();
                 by_lot(&mut sorted);
@@ -169,7 +169,7 @@ mod tests {
 
     #[test]
     fn twins_are_told_apart() {
-        let priorities = |home: &mut Home, draws: &[usize]| {
+        let priorities = |home: &mut SnapshotRecords, draws: &[usize]| {
             let mut drawn = Vec::new();
             draws.iter().for_each(|&count| home.draw(1, count, 0, &mut drawn).unwrap());
             reorder(&mut drawn, 3);
@@ -179,7 +179,7 @@ mod tests {
             priorities.sort_unstable();
             priorities
         };
-        let home = || Home::new(records(&[(1, 7), (0, 7), (1, 7), (1, 7), (1, 8)]));
+        let home = || SnapshotRecords::new(records(&[(1, 7), (0, 7), (1, 7), (1, 7), (1, 8)]));
         // Whether the value is drawn whole or divided.
         let whole = priorities(&mut home(), &[4]);
         assert!(whole.contains(&7) && whole.contains(&8), "{whole:?}");
