@@ -1,7 +1,7 @@
 //! A part, matched: for each row its person, so that as little as possible is lost.
 
 use super::MOST_PART;
-use super::lap::{Matrix, least};
+use super::linear_assignment::{Matrix, least};
 use super::measure::Measure;
 use crate::error::Result;
 use crate::microdata::Microdata;

@@ -43,7 +43,7 @@ mod assign;
 mod baseline;
 mod check;
 mod cycles;
-mod lap;
+mod linear_assignment;
 mod matching;
 mod measure;
 mod parts;
@@ -128,8 +128,10 @@ impl SequentialRelease {
         with_loss(loss: Loss);
     }
 
-    /// For each row its class and its person in each world, and where it and a person lie while they are cut; and the losses of the parts that are matched at a time. `worlds` is how many there are. What boxes take is asked for when it
-    /// is known how many values there are.
+    /// Returns the bytes that a release takes, without its boxes.
+    ///
+    /// Of each row these are its class, its person in each of `worlds` worlds, and its place and a person's while classes are cut. The parts that are
+    /// matched at the same time add their losses. The method asks for the bytes of boxes once it knows the number of values.
     fn bytes(&self, rows: usize, quasi: usize, worlds: usize) -> usize {
         let at_a_time = self.p.min(rows).pow(2) * 2 * size_of::<f64>() * rayon::current_num_threads();
         rows * (8 * quasi + 8 * worlds + 100) + at_a_time
