@@ -13,7 +13,7 @@ use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::union::UnionExec;
 
 use crate::microdata::Role;
-use crate::release::{COMMITMENTS, COUNTERFEIT_MARK, LABEL, PARTNERS, SIGNATURE};
+use crate::release::{COMMITMENTS, COUNTERFEIT_MARK, LABEL, PARTNERS, RING, SIGNATURE};
 
 /// Returns true if a column of a plan is private or computed from such. Private are identifiers, and what only the publisher may know.
 pub(super) fn has_private(plan: &Arc<dyn ExecutionPlan>) -> bool {
@@ -22,7 +22,7 @@ pub(super) fn has_private(plan: &Arc<dyn ExecutionPlan>) -> bool {
 
 /// Returns for each column whether its role says that it is private.
 fn said(schema: &Schema) -> Vec<bool> {
-    let private = [Role::Id.name(), COUNTERFEIT_MARK, SIGNATURE, LABEL, PARTNERS, COMMITMENTS];
+    let private = [Role::Id.name(), COUNTERFEIT_MARK, SIGNATURE, LABEL, RING, PARTNERS, COMMITMENTS];
     let is_private = |role: &String| private.contains(&role.as_str());
     schema.fields().iter().map(|field| field.metadata().get(Role::KEY).is_some_and(is_private)).collect()
 }

@@ -345,7 +345,7 @@ impl Publishing {
             Description::new(spec.method.name(), parameters, writing.release_id.clone(), Some(writing.number));
         let (view, form, nodes) = (View::Public, spec.method.form(), spec.hierarchies);
         let counted = state.is_some_and(|kind| kind.facts().counted);
-        let shape = Shape { view, form, signatures: false, labels: false, nodes, counted };
+        let shape = Shape { view, form, signatures: false, labels: false, rings: false, nodes, counted };
         Ok(ReleaseWriter {
             public: Arc::new(schema(&self.layout.clone().with_trees(trees), shape, &description)),
             private: ledger_schema(state, &self.layout).map_err(named)?,

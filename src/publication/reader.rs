@@ -66,8 +66,8 @@ impl ReleaseRow {
         // Which records were moved depends on how frequent their values are.
         let moved = repositioned.contains_key(WINDOW);
         let against = if moved { Against::Paper } else { method.as_method().against() };
-        let alone = announcement.number == 1 && !moved;
-        Some((against, if alone { method.as_method().of_participants() } else { OfParticipants::NONE }))
+        let of_participants = method.as_method().of_participants().at(announcement.number);
+        Some((against, if moved { OfParticipants::NONE } else { of_participants }))
     }
 
     /// Returns the reader against whom its bound holds, in words.
@@ -210,7 +210,7 @@ impl Reader {
         let rows = futures::stream::iter(1..=self.newest()).map(row).buffered(AT_ONCE);
         let mut rows: Vec<Option<ReleaseRow>> = rows.try_collect().await?;
         // What an earlier release gave away, no later one takes back.
-        let (mut before, mut said, mut last) = (Some(Against::Program), true, 0);
+        let (mut before, mut said, mut last) = (Some(Against::Participant), true, 0);
         for row in rows.iter_mut().flatten() {
             // Silence is between releases.
             said &= row.announcement.period.is_some() || !row.changes();

@@ -239,7 +239,15 @@ mod tests {
         assert!(cells(0).differences(&cells(16)).is_empty());
         assert_eq!(cells(1).differences(&cells(16)), ["cells is 16 in the publication but 1 here"]);
         assert_eq!(serde_json::from_str::<PublicationSpec>(&serde_json::to_string(&begun).unwrap()).unwrap(), begun);
-        let before = spec(AnyMethod::MInvariance(MInvariance::new(10).with_balance(Balance::Minimal)), "age", "Int32");
-        assert_eq!(begun.differences(&before), ["balance is minimal in the publication but blind here"]);
+        let before =
+            spec(AnyMethod::MInvariance(MInvariance::of_cohort(10).with_balance(Balance::Minimal)), "age", "Int32");
+        // Publications say nothing of groups of the cohort.
+        assert_eq!(
+            begun.differences(&before),
+            [
+                "balance is minimal in the publication but blind here",
+                "groups is not set in the publication but close here"
+            ]
+        );
     }
 }

@@ -20,7 +20,7 @@ use super::query_start::QueryStart;
 use crate::exec::{AnonymizeExec, AnonymizeJob, CellCount, CellsExec, Inputs, Notices, PlanFuture, Seed, Survey};
 use crate::methods::{AnyMethod, CellsBy, StateKind};
 use crate::microdata::Layout;
-use crate::release::{Description, Shape, View, schema};
+use crate::release::{Description, View, schema};
 
 /// The relations of a call, ready to be planned.
 #[derive(Debug, Clone)]
@@ -110,9 +110,7 @@ fn release_schema(prepared: &Prepared, method: &AnyMethod, view: View, release_i
     let parameters = method.parameters_text().map_err(|error| error.in_function(method.name()))?;
     let description = Description::new(method.name(), parameters, release_id.to_owned(), None);
     let nodes = prepared.hierarchies.is_some();
-    let facts = method.state().map(StateKind::facts);
-    let (signatures, labels) = facts.map_or((false, false), |facts| (facts.signatures, facts.labels));
-    let shape = Shape { view, form: method.form(), signatures, labels, nodes, counted: false };
+    let shape = StateKind::shape(method.state(), view, method.form(), nodes);
     Ok(prepared.followed.noted(Arc::new(schema(&prepared.layout, shape, &description)), release_id))
 }
 

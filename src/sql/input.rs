@@ -17,7 +17,7 @@ use crate::exec::unpublishable;
 use crate::methods::state::RELEASE;
 use crate::methods::{Numbers, StateKind};
 use crate::microdata::{ATTRIBUTE, LEAF, LEVEL, ORDER_KEY, PARTS_KEY, Roles, parts_of, published_type};
-use crate::release::{COMMITMENTS, Description, LABEL, PARTNERS, SIGNATURE, commitments_type, signature_type};
+use crate::release::{COMMITMENTS, Description, LABEL, PARTNERS, RING, SIGNATURE, commitments_type, signature_type};
 
 /// The update relation's parameter.
 pub(super) const UPDATES: &str = Parameter::UPDATES.name;
@@ -133,7 +133,7 @@ impl Input {
             ));
         };
         identifier.publish(function)?;
-        let own = if latest { None } else { Some(self.own_value(&columns[sensitive_place].field, id)?) };
+        let own = if latest { None } else { Some(self.own_value(&columns[sensitive_place].field, id, kind)?) };
         if let Some(own) = &own {
             common_type(function, &mut columns[sensitive_place], own, self.argument)?;
         }
@@ -175,7 +175,8 @@ impl Input {
             }
             wanted.push(label.of_type(DataType::Int64));
         }
-        let is_numbered = self.has(RELEASE);
+        wanted.extend(self.ring(kind, id)?);
+        let is_numbered = self.plan.schema().fields().iter().any(|field| field.name() == RELEASE);
         if first && !is_numbered {
             return Err(refusal!(
                 function,
@@ -206,8 +207,44 @@ impl Input {
         Self { plan, ..self }.project(wanted)
     }
 
+    /// Returns the number of everybody's ring, where people stay together.
+    ///
+    /// # Errors
+    /// When there is none, or people stay together that this release would part.
+    fn ring(&self, kind: StateKind, id: &str) -> Result<Option<InputColumn>> {
+        let is_there = self.plan.schema().fields().iter().any(|field| field.name() == RING);
+        match (kind.facts().rings, is_there) {
+            (false, false) => Ok(None),
+            (false, true) => Err(refusal!(
+                self.function,
+                argument self.argument,
+                "previous has the column {RING} of releases whose groups are close, and these people stay together: leave groups, balance and \
+                 assignment out, as in the first release"
+            )),
+            (true, false) => Err(refusal!(
+                self.function,
+                argument self.argument,
+                "previous has no column {RING}, which says who stays together: pass the private releases (private => true) as they are, with \
+                 {id}, {SIGNATURE} and {RING}; releases that were made with groups => 'cohort' have none, and go on with groups => 'cohort'"
+            )),
+            (true, true) => {
+                let mut ring = self.column(RING)?;
+                if !ring.field.data_type().is_integer() {
+                    return Err(refusal!(
+                        self.function,
+                        argument self.argument,
+                        "column {RING} of previous must be a whole number, as in a private release; it is {}",
+                        ring.field.data_type()
+                    ));
+                }
+                ring.field = retyped(&ring.field, DataType::Int64);
+                Ok(Some(ring))
+            }
+        }
+    }
+
     /// Returns the value that everybody was published with, composed if it is of several columns. Where values must stay, private releases are read with it.
-    fn own_value(&mut self, sensitive: &FieldRef, id: &str) -> Result<InputColumn> {
+    fn own_value(&mut self, sensitive: &FieldRef, id: &str, kind: StateKind) -> Result<InputColumn> {
         let parts = parts_of(sensitive).map_err(|error| error.in_function(self.function))?;
         let names: Vec<String> = match parts.is_empty() {
             true => vec![sensitive.name().clone()],
@@ -218,7 +255,8 @@ impl Input {
                 self.function,
                 argument self.argument,
                 "previous has no column {name}, the value that everybody was published with: one that has changed is refused. Pass the private \
-                 releases as they are, or previous => (SELECT {id}, {SIGNATURE}, {} FROM ..)",
+                 releases as they are, or previous => (SELECT {id}, {SIGNATURE}, {}{} FROM ..)",
+                if kind.facts().rings { "ring, " } else { "" },
                 names.join(", ")
             ));
         }

@@ -33,7 +33,7 @@ use super::session_tables::OnlyReaders;
 use super::{composite, distinct_calls, estimate, planner, refuse_ranges, table_functions};
 use crate::error::refusal;
 use crate::microdata::Role;
-use crate::release::{COMMITMENTS, COUNTERFEIT_MARK, Description, GROUP_ROLES, LABEL, PARTNERS, SIGNATURE};
+use crate::release::{COMMITMENTS, COUNTERFEIT_MARK, Description, GROUP_ROLES, LABEL, PARTNERS, RING, SIGNATURE};
 #[cfg(feature = "publication")]
 use crate::risk::Check;
 
@@ -119,7 +119,7 @@ pub async fn released_table(context: &SessionContext, location: &str) -> Result<
         return Err(refusal!(
             "release",
             "this is no release for the world: all of its columns must be as a release has them, without the identifier, {COUNTERFEIT_MARK}, \
-             {SIGNATURE} and {LABEL}; write one with COPY (SELECT * FROM m_invariant(..)) TO '..', or leave these columns out with \
+             {SIGNATURE}, {LABEL} and {RING}; write one with COPY (SELECT * FROM m_invariant(..)) TO '..', or leave these columns out with \
              SELECT * EXCLUDE (..)"
         ));
     }
@@ -187,7 +187,7 @@ fn as_described(table: &Arc<dyn TableProvider>, state: &SessionState) -> Result<
 /// Returns true if a table of these columns is a release that is for everybody: every column says that it is of one release, and none is of the
 /// publisher's own view. Metadata of columns must be what was written: DataFusion drops it when it reads Parquet.
 pub fn is_public_release(schema: &Schema) -> bool {
-    const PRIVATE: [&str; 5] = [COUNTERFEIT_MARK, SIGNATURE, LABEL, PARTNERS, COMMITMENTS];
+    const PRIVATE: [&str; 6] = [COUNTERFEIT_MARK, SIGNATURE, LABEL, RING, PARTNERS, COMMITMENTS];
     // A column says what it is, whatever its name has become.
     let roles = [Role::Quasi, Role::Sensitive, Role::Within, Role::Other, Role::Insensitive].map(Role::name);
     let is_public = |role: &String| roles.contains(&role.as_str()) || GROUP_ROLES.contains(&role.as_str());

@@ -3,8 +3,8 @@
 
 use std::fmt;
 
-/// The best informed stranger for whom the bound is proved, of those in `docs/threats.md`. Everybody knows what the
-/// ones before know, and nobody's value.
+/// The best informed reader for whom the bound is proved, of those in `docs/threats.md`. Everybody knows what the
+/// ones before know, and nobody's value but for the last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Against {
     /// Counts tables that explain the releases as equally likely, as the method's paper does.
@@ -16,6 +16,8 @@ pub enum Against {
     Law,
     /// Has this program's source, and weighs tables by their probability to give the releases.
     Program,
+    /// The same, and knows values of people: their own, and those of others. A participant, no stranger.
+    Participant,
 }
 
 impl Against {
@@ -41,15 +43,18 @@ impl fmt::Display for Against {
             Self::People => "combines people",
             Self::Law => "knows the program, not the counts",
             Self::Program => "knows the program",
+            Self::Participant => "knows the program and others' values",
         })
     }
 }
 
-/// The highest probability that a participant reaches of another one's value in a first release: `1/(l - 1)`, where that is a bound.
+/// The highest probability that a participant reaches of another one's value: `1/(l - 1)`, where that is a bound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OfParticipants {
     /// Other people among whom the value lies.
     among: usize,
+    /// True if that holds of all releases together, and not of a first one only.
+    lasting: bool,
 }
 
 impl fmt::Display for OfParticipants {
@@ -62,11 +67,21 @@ impl fmt::Display for OfParticipants {
 }
 
 impl OfParticipants {
-    /// No probability is excluded.
-    pub const NONE: Self = Self { among: 1 };
+    /// No bound: every probability is possible.
+    pub const NONE: Self = Self { among: 1, lasting: false };
 
     /// Returns the bound of a value that lies among those of so many other people.
     pub(super) fn among(people: usize) -> Self {
-        Self { among: people }
+        Self { among: people, lasting: false }
+    }
+
+    /// Returns the same bound for readers of all releases together.
+    pub(super) fn always_among(people: usize) -> Self {
+        Self { among: people, lasting: true }
+    }
+
+    /// Returns the bound of a release of this number.
+    pub fn at(self, number: u64) -> Self {
+        if self.lasting || number == 1 { self } else { Self::NONE }
     }
 }

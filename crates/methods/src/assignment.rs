@@ -132,7 +132,7 @@ pub(super) fn wanted_by_value<C: Code>(codes: &[C], values: usize, wanted: impl 
     rows_of
 }
 
-/// Puts rows in the order of their sensitive values, and returns one piece for each value; within it, rows are in the order in which they were.
+/// Sorts rows by their sensitive values, and returns one piece for each value. Rows of one value keep their order.
 pub(super) fn by_value<'a>(rows: &'a mut [u32], sensitive_codes: &[impl Code]) -> Vec<&'a mut [u32]> {
     rows.sort_by_key(|&row| sensitive_codes[row as usize]);
     rows.chunk_by_mut(|&a, &b| sensitive_codes[a as usize] == sensitive_codes[b as usize]).collect()
@@ -160,7 +160,7 @@ impl ByValue {
     }
 }
 
-/// How often each value occurs that does, in the order of values.
+/// Counts the occurrences of each value that occurs, in the order of values.
 pub(super) fn occurrences(values: &[impl Code]) -> Vec<usize> {
     let most = values.iter().max().map_or(0, |&most| most.wide() as usize);
     if most < values.len() {
@@ -176,7 +176,7 @@ pub(super) fn occurrences(values: &[impl Code]) -> Vec<usize> {
 
 /// Refuses rows of which one value, the most frequent one, makes up more than `1/l`; `what` is what they are called.
 pub(super) fn check_eligible(what: &str, rows: usize, most: usize, l: usize, sensitive: &str) -> Result<()> {
-    if most.saturating_mul(l) <= rows {
+    if is_eligible(most, rows, l) {
         return Ok(());
     }
     let text = format!(
@@ -188,6 +188,11 @@ pub(super) fn check_eligible(what: &str, rows: usize, most: usize, l: usize, sen
     );
     let lower = Some(("l", rows / most)).filter(|(_, l)| *l > 1);
     Err(Error::unfit(text, Cures { lower, rows: "rows of other values", ..Cures::default() }))
+}
+
+/// Returns true if the most frequent value makes up at most `1/l` of the rows. `most` rows have it.
+pub(super) fn is_eligible(most: usize, rows: usize, l: usize) -> bool {
+    most.saturating_mul(l) <= rows
 }
 
 fn alpha_beta(by_count: &BTreeSet<(usize, u32, u32)>, left: usize, m: usize) -> Option<(usize, usize)> {

@@ -51,8 +51,9 @@ pub struct Trial {
     pub form: Form,
     /// True if a bound on the probability of each sensitive value comes with it.
     pub bounded: bool,
-    /// True if the most frequent sensitive value limits the value. It is then at most the inverse of that share; else the number of rows decides. Else the
-    /// number of rows does.
+    /// Argument `reader`: the best informed reader for whom the bound holds; the default if `None`.
+    pub reader: Option<&'static str>,
+    /// True if the most frequent sensitive value limits the parameter: to the inverse of its share. Else the number of rows limits it.
     pub by_values: bool,
 }
 

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use super::AnyMethod;
 use super::anatomy::Anatomy;
 use super::choices::alone;
-use super::m_invariance::MInvariance;
+use super::m_invariance::{MInvariance, Reader};
 use super::sample::Table;
 
 const PEOPLE: usize = 6;
@@ -68,12 +68,17 @@ fn best_guess(method: &AnyMethod) -> (f64, f64) {
 /// Lists of a bucket are matched by rank, which ties its groups together: `docs/threats.md`. Anatomy deals uniformly.
 #[test]
 fn one_known_value_tells_of_other_groups() {
-    let invariant = alone(|| best_guess(&AnyMethod::MInvariance(MInvariance::new(2))));
+    let invariant = alone(|| best_guess(&AnyMethod::MInvariance(MInvariance::of_cohort(2))));
     let anatomy = alone(|| best_guess(&AnyMethod::Anatomy(Anatomy { l: 2 })));
-    for (name, (mean, most)) in [("m_invariant, m = 2", invariant), ("anatomy, l = 2", anatomy)] {
+    let close = MInvariance::new(2).with_reader(Reader::Participant);
+    let close = alone(|| best_guess(&AnyMethod::MInvariance(close)));
+    for (name, (mean, most)) in
+        [("m_invariant, m = 2, of the cohort", invariant), ("for participants", close), ("anatomy, l = 2", anatomy)]
+    {
         println!("{name}: with one known value in another group the best guess is right {mean:.2}, at most {most:.2}");
     }
     // Noise of the draws: the greater of two shares of some thousands.
     assert!((0.5..0.53).contains(&anatomy.0), "{anatomy:?}");
+    assert!((0.5..0.53).contains(&close.0), "{close:?}");
     assert!(invariant.0 > 0.53, "the documentation says that it tells something: {invariant:?}");
 }

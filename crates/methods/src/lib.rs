@@ -395,7 +395,7 @@ mod tests {
         let (l, cuts, loss, p) = (3, Cuts::Median, Loss::Lm, 50);
         let methods = [
             AnyMethod::MInvariance(MInvariance::new(4)),
-            AnyMethod::MInvariance(MInvariance::new(4).with_assignment(Assignment::Drawn)),
+            AnyMethod::MInvariance(MInvariance::of_cohort(4).with_assignment(Assignment::Drawn)),
             AnyMethod::MDistinct(MDistinct { updates: Possible::Any, ..MDistinct::new(4) }),
             AnyMethod::MDistinct(MDistinct::new(4).with_exact(true)),
             AnyMethod::Mondrian(Mondrian::new(5)),

@@ -1,14 +1,15 @@
 //! Rings: small sets of people with different sensitive values in a cyclic order, and worlds made of them by shifts.
 //!
-//! In world `i`, whoever stands at place `j` of a ring carries what belongs to place `j + shift_i`. The true world is the one with shift 0, one
-//! of `l` different shifts. Of a ring of `s` people all cyclic orders are equally likely, and all sets of `l - 1` other shifts; who is in a
-//! ring with whom depends on how often values occur, and on a uniform draw. Had another of the `l` worlds been the true one, the same people
-//! could have come into the same rings in the same order, with the same probability, and the shifts, counted from there, would be a
-//! set that is as likely as this one: a translate of it. So a reader who is shown all `l` worlds gives each of them `1/l`, if all ways to give
-//! out the values were equally likely to begin with.
+//! In world `i`, the person at place `j` of a ring carries the value of place `j + shift_i`. A ring has `l` different shifts, and that of the true world
+//! is 0. All cyclic orders of a ring's people are equally likely, and so are all sets of `l - 1` other shifts. The people of a ring depend on how often
+//! values occur, and on a uniform draw.
 //!
-//! A window of `l` consecutive places, as in Shmueli and Tassa's Algorithm 1, is no such set: the true world is always an end of it, which is
-//! one of two, whatever `l` is.
+//! Suppose that another of the `l` worlds is the true one. The same people then come into the same rings, in the same order, with the same probability.
+//! The shifts, counted from that world, are a translate of this set, and as likely. So a reader who sees all `l` worlds gives each of them `1/l`, if all
+//! ways to give out the values were equally likely before.
+//!
+//! A window of `l` consecutive places, as in Shmueli and Tassa's Algorithm 1, is not such a set. The true world is always one of its two ends, whatever
+//! `l` is.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -23,7 +24,7 @@ use super::split::{self, Lists, Secret, Sorted};
 use crate::error::{Error, Result};
 use crate::microdata::{Code, Microdata, room};
 
-/// Rings that are looked at on one core.
+/// Least number of rings for one core.
 const PIECE: usize = 1 << 8;
 
 /// Rings of some people, and the shifts of each.
@@ -49,9 +50,11 @@ pub(super) struct DrawnRings {
 }
 
 impl DrawnRings {
-    /// Draws rings of people with these values: none makes up more than `1/l`. There are as many people of each value
-    /// in rings of the same values as m-invariance's assignment says, and any of those who have the value.
-    pub(super) fn draw(values: Vec<u32>, l: usize, lots: &mut impl Lots) -> Result<Self> {
+    /// Draws rings of people with these values. No value may make up more than `1/l`.
+    ///
+    /// The assignment of m-invariance decides how many people of each value go into rings of the same values. Which people of a value go there is a
+    /// uniform draw. Each ring has `worlds` worlds beside the true one.
+    pub(super) fn draw(values: Vec<u32>, l: usize, worlds: usize, lots: &mut impl Lots) -> Result<Self> {
         let mut people = assignment::ByValue::new(&values);
         let mut lines = people.pieces();
         // Numbers in the place of values.
@@ -65,8 +68,8 @@ impl DrawnRings {
         let mut rings = Rings {
             people: Vec::with_capacity(value_of.len()),
             ends: Vec::with_capacity(number),
-            shifts: Vec::with_capacity(number * (l - 1)),
-            width: l - 1,
+            shifts: Vec::with_capacity(number * worlds),
+            width: worlds,
         };
         let mut shifts = Vec::new();
         for step in std::mem::take(&mut dealt.steps) {
@@ -78,7 +81,7 @@ impl DrawnRings {
                 // Where a ring begins does not matter, so that the first may stay.
                 lots.arrange(&mut rings.people[start + 1..]);
                 rings.ends.push(rings.people.len() as u32);
-                draw_shifts(step.signature.len(), l, lots, &mut shifts);
+                draw_shifts(step.signature.len(), worlds, lots, &mut shifts);
                 rings.shifts.extend_from_slice(&shifts);
             }
         }
@@ -88,13 +91,36 @@ impl DrawnRings {
         }
     }
 
-    /// Returns true if no value exceeds `1/l` on either side, in every world.
-    pub(super) fn are_diverse(&self, inside: &[bool]) -> bool {
-        let l = self.rings.width + 1;
+    /// Returns true if both sides are diverse in all worlds.
+    ///
+    /// A side is diverse if no value makes up more than `1/l` of it.
+    pub(super) fn are_diverse(&self, inside: &[bool], l: usize, worlds: Worlds) -> bool {
         let within = inside.iter().filter(|&&inside| inside).count();
         let most = [(inside.len() - within) / l, within / l];
-        // Several worlds at once, for people of a ring are all over the memory; where values are many, fewer, so that there are never more counts than
-        // people.
+        match worlds {
+            Worlds::Shifts => self.are_diverse_in_shifts(inside, l, most),
+            Worlds::All => self.are_diverse_in_all(inside, most),
+        }
+    }
+
+    /// Returns true if both sides are diverse in all rearrangements inside of rings.
+    ///
+    /// A ring with people on a side can bring each of its values to that side, once. `most` has the greatest count of a value outside and inside.
+    fn are_diverse_in_all(&self, inside: &[bool], most: [usize; 2]) -> bool {
+        let mut counts = vec![[0_usize; 2]; self.counts.len()];
+        for (ring, _) in self.rings.iter() {
+            let within = ring.iter().filter(|&&person| inside[person as usize]).count();
+            let touched = [usize::from(within < ring.len()), usize::from(within > 0)];
+            for &person in ring {
+                let of_value = &mut counts[self.value_of[person as usize] as usize];
+                of_value.iter_mut().zip(touched).for_each(|(count, touched)| *count += touched);
+            }
+        }
+        counts.iter().flat_map(|counts| counts.iter().zip(most)).all(|(&count, most)| count <= most)
+    }
+
+    fn are_diverse_in_shifts(&self, inside: &[bool], l: usize, most: [usize; 2]) -> bool {
+        // The people of a ring lie all over the memory, so one pass counts several worlds. It has at most as many pairs of counts as there are people.
         let values = self.counts.len().max(1);
         let at_once = (inside.len() / values).clamp(1, l);
         let mut counts = vec![[0_u32; 2]; at_once * values];
@@ -117,7 +143,26 @@ impl DrawnRings {
     }
 }
 
-/// Assignment of people to rings: steps by counts, and random people of each value.
+/// Rearrangements of values in which both sides of a cut must be diverse.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Worlds {
+    /// The `l` worlds, which shift all rings at once. For readers who know nobody's value.
+    Shifts,
+    /// All rearrangements inside of rings, of each ring by itself. For readers who also know values of some people.
+    All,
+}
+
+impl Worlds {
+    /// Returns the number of worlds to draw beside the true one, for groups of `l`.
+    pub(super) fn drawn(self, l: usize) -> usize {
+        match self {
+            Self::Shifts => l - 1,
+            Self::All => 0,
+        }
+    }
+}
+
+/// Draw of the people of rings: steps by counts, and people of each value in random order.
 struct Dealt<'a> {
     steps: Vec<Step>,
     left: Vec<&'a [u32]>,
@@ -143,23 +188,27 @@ impl<'a> Dealt<'a> {
     }
 }
 
-/// Draws `l - 1` different shifts of a ring.
-fn draw_shifts(size: usize, l: usize, lots: &mut impl Lots, shifts: &mut Vec<u32>) {
+/// Draws different shifts of a ring.
+fn draw_shifts(size: usize, number: usize, lots: &mut impl Lots, shifts: &mut Vec<u32>) {
     shifts.clear();
+    if number == 0 {
+        return;
+    }
     shifts.extend(1..size as u32);
-    for place in 0..l - 1 {
+    for place in 0..number {
         let other = place + lots.below(size - 1 - place);
         shifts.swap(place, other);
     }
-    shifts.truncate(l - 1);
+    shifts.truncate(number);
 }
 
 impl Rings {
-    /// Returns the rings of rows that lie close together: all rows of a signature (a set of values) are put into rings as m-invariance puts them into groups.
+    /// Returns rings of rows that lie close together.
     ///
-    /// What is drawn uniformly is who is under which signature. Everything else commutes with renaming the values of a signature, for the split treats its
-    /// lists alike. So the cyclic order, of values, and the shifts are drawn once for all rings of a signature: a world is such a
-    /// renaming, and each of them explains the rings as well as the true one does.
+    /// The rows of a signature (a set of values) go into rings as m-invariance puts them into groups. A uniform draw decides which rows go under which
+    /// signature. The split treats the lists of a signature alike, so everything else commutes with a renaming of the signature's values. So one
+    /// cyclic order of the values, and one set of shifts, serve all rings of a signature. A world is such a renaming, and explains the rings as well as the
+    /// true world does.
     pub(super) fn close(
         microdata: &Microdata,
         rows: &mut [u32],
@@ -193,7 +242,7 @@ impl Rings {
             let size = signature.len();
             let mut order: Vec<usize> = (0..size).collect();
             lots.arrange(&mut order[1..]);
-            draw_shifts(size, l, lots, &mut shifts);
+            draw_shifts(size, l - 1, lots, &mut shifts);
             let (groups, after) = left.split_at(size * height);
             left = after;
             for group in groups.chunks_exact(size) {
@@ -208,7 +257,7 @@ impl Rings {
         }
     }
 
-    /// Calls `f` with everybody and whose values they carry in a world; the true one is 0.
+    /// Calls `f` with each person and the person whose values they carry in a world. World 0 is the true one.
     pub(super) fn each(&self, world: usize, mut f: impl FnMut(u32, u32)) {
         for (ring, shifts) in self.iter() {
             let shift = world.checked_sub(1).map_or(0, |world| shifts[world] as usize);
@@ -245,8 +294,10 @@ impl Rings {
         (&self.people[start..self.ends[number] as usize], &self.shifts[number * self.width..][..self.width])
     }
 
-    /// Returns true if these are rings of `rows` rows with different values and shifts. Everybody is in one ring.
-    pub(super) fn are_rings(&self, rows: usize, values: &[impl Code]) -> bool {
+    /// Returns true if these are rings of `rows` rows, each with at least `l` people.
+    ///
+    /// Every row must be in one ring. The values of a ring must differ, and so must its shifts.
+    pub(super) fn are_rings(&self, rows: usize, l: usize, values: &[impl Code]) -> bool {
         let once = Seen::once(rows, self.people.iter().copied()).is_some_and(|seen| seen.is_all());
         let ends = self.ends.windows(2).all(|ends| ends[0] < ends[1]);
         let whole = self.ends.last().copied().unwrap_or(0) as usize == rows;
@@ -261,7 +312,7 @@ impl Rings {
                 sorted.sort_unstable();
                 sorted.windows(2).all(|pair| pair[0] < pair[1])
             };
-            ring.len() > self.width
+            ring.len() >= l
                 && differ(&mut ring.iter().map(|&row| values[row as usize].wide()))
                 && differ(&mut shifts.iter().copied())
                 && shifts.iter().all(|shift| (1..ring.len() as u32).contains(shift))
@@ -286,8 +337,8 @@ mod tests {
         fn eligible_values_make_rings(counts in prop::collection::vec(1_usize..20, 2..12), l in 2_usize..6, seed in any::<u64>()) {
             prop_assume!(counts.iter().max().unwrap() * l <= counts.iter().sum());
             let values: Vec<u32> = (0..).zip(&counts).flat_map(|(value, &count)| std::iter::repeat_n(value, count)).collect();
-            let drawn = DrawnRings::draw(values.clone(), l, &mut ChaCha20Rng::seed_from_u64(seed)).unwrap();
-            prop_assert!(drawn.rings.are_rings(values.len(), &values));
+            let drawn = DrawnRings::draw(values.clone(), l, l - 1, &mut ChaCha20Rng::seed_from_u64(seed)).unwrap();
+            prop_assert!(drawn.rings.are_rings(values.len(), l, &values));
             prop_assert_eq!(&drawn.counts, &counts);
             // Every world is the true one with values dealt anew, and nobody has a value in two of them.
             let mut carried = vec![Vec::new(); values.len()];
@@ -309,7 +360,7 @@ mod tests {
                 prop_assert_eq!(values.len(), l);
             }
             let whole = vec![true; values.len()];
-            prop_assert!(drawn.are_diverse(&whole));
+            prop_assert!(drawn.are_diverse(&whole, l, Worlds::Shifts));
             // Sides drawn anew, and those that keep rings together: against counts of each world by itself.
             let mut rng = ChaCha20Rng::seed_from_u64(seed);
             for drawn_anew in [true, false] {
@@ -328,7 +379,7 @@ mod tests {
                     let side = |of: bool| inside.iter().filter(|&&inside| inside == of).count();
                     seen.into_iter().all(|((_, of), count)| count * l <= side(of))
                 });
-                prop_assert_eq!(drawn.are_diverse(&inside), diverse);
+                prop_assert_eq!(drawn.are_diverse(&inside, l, Worlds::Shifts), diverse);
             }
         }
     }
@@ -340,7 +391,7 @@ mod tests {
         let mut rng = ChaCha20Rng::seed_from_u64(9);
         let mut seen: HashMap<(Vec<u32>, Vec<u32>), usize> = HashMap::new();
         for _ in 0..DRAWS {
-            let mut rings = DrawnRings::draw(vec![4, 1, 7, 0], 3, &mut rng).unwrap().rings;
+            let mut rings = DrawnRings::draw(vec![4, 1, 7, 0], 3, 2, &mut rng).unwrap().rings;
             let first = rings.people.iter().position(|&person| person == 0).unwrap();
             rings.people.rotate_left(first);
             *seen.entry((rings.people, rings.shifts)).or_default() += 1;
@@ -350,7 +401,7 @@ mod tests {
         assert!(seen.values().all(|count| count.abs_diff(DRAWS / 36) < 160), "{seen:?}");
     }
 
-    /// Of so many that each core has some: what is wrong with the last one.
+    /// A fault in the last ring is found, with rings for each core.
     #[test]
     fn one_of_many_is_no_ring() {
         let number = 5 * PIECE + 1;
@@ -361,7 +412,7 @@ mod tests {
             width: 2,
         };
         let values: Vec<u32> = (0..3 * number as u32).map(|person| person % 3).collect();
-        assert!(rings.are_rings(values.len(), &values));
+        assert!(rings.are_rings(values.len(), 3, &values));
         let partners = rings.partners(values.len());
         for (ring, (people, shifts)) in rings.iter().enumerate() {
             for (place, &person) in people.iter().enumerate() {
@@ -372,13 +423,13 @@ mod tests {
         // The last ring is of the first people.
         let mut alike = values.clone();
         alike[0] = 1;
-        assert!(!rings.are_rings(alike.len(), &alike));
+        assert!(!rings.are_rings(alike.len(), 3, &alike));
         let mut twice = rings.clone();
         *twice.people.last_mut().unwrap() = 2;
-        assert!(!twice.are_rings(values.len(), &values));
+        assert!(!twice.are_rings(values.len(), 3, &values));
         let mut as_they_are = rings;
         *as_they_are.shifts.last_mut().unwrap() = 0;
-        assert!(!as_they_are.are_rings(values.len(), &values));
+        assert!(!as_they_are.are_rings(values.len(), 3, &values));
     }
 
     #[test]
@@ -388,24 +439,24 @@ mod tests {
         let drawn =
             |value_of: [u32; 4]| DrawnRings { rings: rings.clone(), value_of: value_of.to_vec(), counts: vec![2; 2] };
         let sides = [true, false, true, false];
-        assert!(drawn([0, 1, 1, 0]).are_diverse(&sides));
-        assert!(!drawn([0, 1, 0, 1]).are_diverse(&sides), "in the true world");
+        assert!(drawn([0, 1, 1, 0]).are_diverse(&sides, 2, Worlds::Shifts));
+        assert!(!drawn([0, 1, 0, 1]).are_diverse(&sides, 2, Worlds::Shifts), "in the true world");
         // Three rings of two: only in the other world are both who stand inside of the same value.
         let rings = Rings { people: (0..6).collect(), ends: vec![2, 4, 6], shifts: vec![1; 3], width: 1 };
         let drawn = DrawnRings { rings, value_of: vec![0, 2, 1, 2, 0, 1], counts: vec![2; 3] };
-        assert!(!drawn.are_diverse(&[true, false, true, false, false, false]));
-        assert!(drawn.are_diverse(&[true, true, false, false, false, false]));
+        assert!(!drawn.are_diverse(&[true, false, true, false, false, false], 2, Worlds::Shifts));
+        assert!(drawn.are_diverse(&[true, true, false, false, false, false], 2, Worlds::Shifts));
     }
 
     #[test]
     fn what_are_no_rings_is_found() {
         let values = [0_u8, 1, 2, 3, 0, 1];
         let right = Rings { people: vec![0, 1, 2, 3, 4, 5], ends: vec![3, 6], shifts: vec![1, 2, 2, 1], width: 2 };
-        assert!(right.are_rings(6, &values));
+        assert!(right.are_rings(6, 3, &values));
         let wrong = |change: fn(&mut Rings)| {
             let mut rings = right.clone();
             change(&mut rings);
-            assert!(!rings.are_rings(6, &values), "{rings:?}");
+            assert!(!rings.are_rings(6, 3, &values), "{rings:?}");
         };
         wrong(|rings| rings.people[0] = 5);
         wrong(|rings| rings.people.swap(0, 3));
@@ -415,6 +466,6 @@ mod tests {
         wrong(|rings| rings.shifts[1] = 0);
         wrong(|rings| rings.ends = vec![2, 6]);
         wrong(|rings| rings.ends = vec![3]);
-        assert!(!right.are_rings(7, &[0_u8; 7]));
+        assert!(!right.are_rings(7, 3, &[0_u8; 7]));
     }
 }

@@ -10,7 +10,7 @@ use rand_chacha::ChaCha20Rng;
 use super::{AnyMethod, Monitor, State, StateKind};
 use crate::error::Result;
 use crate::microdata::{HashKey, Layout, Microdata, MicrodataBuilder, Roles};
-use crate::release::{Description, Published, Release, RowOrder, Shape, View, schema};
+use crate::release::{Description, Published, Release, RowOrder, View, schema};
 
 /// A table of whole numbers: quasi-identifiers `q0`, `q1`.., a sensitive attribute `s`, a column `w` to anonymize within.
 #[derive(Debug, Clone, Default)]
@@ -102,9 +102,7 @@ impl Table {
         let (release, layout) = self.anonymize(method, seed)?;
         let description = Description::new("test", "{}".into(), "x".into(), None);
         let nodes = !self.hierarchies.is_empty();
-        let facts = method.state().map(StateKind::facts);
-        let (signatures, labels) = facts.map_or((false, false), |facts| (facts.signatures, facts.labels));
-        let shape = Shape { view, form: method.form(), signatures, labels, nodes, counted: false };
+        let shape = StateKind::shape(method.state(), view, method.form(), nodes);
         let schema = Arc::new(schema(&layout, shape, &description));
         let published = Published::new(release, schema, RowOrder::Random, &mut ChaCha20Rng::seed_from_u64(seed));
         published.batch(0, published.len())

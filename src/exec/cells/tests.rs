@@ -98,7 +98,7 @@ async fn of_cells(
         if let Some(previous) = previous {
             let labels = match method {
                 AnyMethod::MDistinct(_) => ", signature_label::BIGINT AS signature_label",
-                _ => ", occupation",
+                _ => ", occupation, ring",
             };
             let entries =
                 format!("SELECT person_id, signature{labels} FROM {previous} WHERE person_id IS NOT NULL AND {of}");

@@ -238,11 +238,11 @@ fn noted(row: &ReleaseRow) -> Check {
     Check::new(Some(row.announcement.number), "ledger: notes what was announced", same, figures)
 }
 
-/// Returns the check of the reader against whom the bound holds; releases say more of participants. And whether the ledger and the release say the same of it.
+/// Returns the check of the reader for whom the bound holds; releases say more of participants. And whether the ledger and the release say the same of it.
 fn held_against(row: &ReleaseRow) -> Option<Check> {
     let against = row.against?;
     let other_period = row.announced_another_period();
-    let unbalanced = row.balanced() == Some(true) && against != Against::Program;
+    let unbalanced = row.balanced() == Some(true) && against < Against::Program;
     let agree = !other_period && !unbalanced && !row.before_earlier;
     let figures = match against {
         _ if other_period => "the ledger says that it is of another period than the release does",
@@ -251,6 +251,7 @@ fn held_against(row: &ReleaseRow) -> Option<Check> {
         _ if row.silent => {
             "not one who knows that values changed since the release before: not all releases say their periods"
         }
+        Against::Participant => "a participant (who knows their own value and others') who knows this program",
         Against::Program => "a stranger (who knows nobody's value) who knows this program",
         Against::Law => {
             "a stranger (who knows nobody's value) who knows this program, and not how many people of each value came after the first release"

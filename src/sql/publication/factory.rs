@@ -406,6 +406,7 @@ fn released_schema(method: &AnyMethod, nodes: bool, layout: &Layout) -> Result<S
         form: method.form(),
         signatures: false,
         labels: false,
+        rings: false,
         nodes,
         counted: method.state().is_some_and(|kind| kind.facts().counted),
     };

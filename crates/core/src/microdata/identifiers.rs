@@ -56,8 +56,9 @@ impl IdentifierBuilder {
         Ok(())
     }
 
-    /// Bytes held, and bytes that [`finish`](Self::finish) will need: a copy in one piece, and for each half a hash and its place, twice; and
-    /// where it is found later on.
+    /// Returns the bytes held, with those that [`finish`](Self::finish) will need.
+    ///
+    /// It will need a copy of the identifiers in one piece. Each identifier also takes half a hash with its place, twice, and a rank.
     pub fn size(&self) -> usize {
         2 * self.bytes + self.rows * (2 * size_of::<Hashed>() + size_of::<u32>())
     }
@@ -104,6 +105,26 @@ pub struct People {
     pub data_type: DataType,
     /// Place of arrival of each row of the microdata.
     pub arrival: Vec<u32>,
+}
+
+impl People {
+    /// Returns the people of some rows, beside the identifiers of all.
+    pub(super) fn part(&self, rows: &[u32]) -> Self {
+        Self {
+            identifiers: ArrayRef::clone(&self.identifiers),
+            data_type: self.data_type.clone(),
+            arrival: rows.iter().map(|&row| self.arrival[row as usize]).collect(),
+        }
+    }
+
+    /// Returns a number for a row's person, the same for ever.
+    ///
+    /// # Errors
+    /// When Arrow cannot encode the type as rows.
+    pub fn salt(&self, row: u32) -> Result<i64> {
+        let identifier = self.identifiers.slice(self.arrival[row as usize] as usize, 1);
+        salts(&identifier)?.pop().ok_or_else(|| Error::internal("a person without a salt"))
+    }
 }
 
 /// A column of identifiers and its order by keyed hash. Equal hashes are ordered by value, equal values in no particular order.
@@ -171,7 +192,7 @@ impl Identifiers {
         salts(&self.at(&UInt32Array::from(places.to_vec()))?)
     }
 
-    /// Places of arrival in the order of the keyed hash.
+    /// Returns the places of arrival in the order of the keyed hash.
     pub fn order(&self) -> impl ExactSizeIterator<Item = u32> + '_ {
         self.order.iter().map(|hashed| hashed.row())
     }

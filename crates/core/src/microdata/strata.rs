@@ -41,7 +41,7 @@ impl Microdata {
     pub fn part(&self, rows: &[u32]) -> Self {
         Self {
             rows: rows.len(),
-            people: None,
+            people: self.people.as_ref().map(|people| people.part(rows)),
             quasi: self.quasi.clone(),
             quasi_codes: self.quasi_codes.part(rows),
             sensitive: self.sensitive.clone(),

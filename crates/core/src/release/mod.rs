@@ -24,7 +24,7 @@ pub use schema::{
     reserved_names, schema, signature_type,
 };
 pub use schema::{HI, LO, NODE, NULLS, commitments_type};
-pub use schema::{LABEL, View};
+pub use schema::{LABEL, RING, View};
 pub use view::Published;
 pub use view::RowOrder;
 pub use worlds::{Salts, Worlds};
@@ -47,6 +47,8 @@ pub struct Groups {
     pub sensitive: Vec<u32>,
     /// Code of each group in the column that the release was made within; empty without one.
     pub within: Vec<u32>,
+    /// Number of each group's ring, the same in all releases; empty where groups are made anew for every release.
+    pub rings: Vec<i64>,
 }
 
 impl Groups {
@@ -60,7 +62,7 @@ impl Groups {
         self.len() == 0
     }
 
-    /// Places of the members of a group.
+    /// Returns the places of the members of a group.
     #[inline]
     pub fn range(&self, group: usize) -> std::ops::Range<usize> {
         self.starts[group] as usize..self.starts[group + 1] as usize
@@ -71,7 +73,7 @@ impl Groups {
         self.starts.partition_point(|&start| start <= member) as u32 - 1
     }
 
-    /// Whether every member is in a group.
+    /// Returns true if every member is in a group.
     pub fn are_whole(&self) -> bool {
         let ends = self.starts.first().zip(self.starts.last()).map_or((0, 0), |(&first, &last)| (first, last as usize));
         ends == (0, self.members.len())
@@ -107,6 +109,7 @@ impl Groups {
         let row_of = |row: u32| if row == COUNTERFEIT { row } else { rows[row as usize] };
         self.members.extend(part.members.into_iter().map(row_of));
         self.sensitive.extend(part.sensitive);
+        self.rings.extend(part.rings);
     }
 }
 

@@ -51,6 +51,8 @@ pub struct Shape {
     pub signatures: bool,
     /// True if it also has the place of each row's own value among them.
     pub labels: bool,
+    /// True if it also has the number of each row's ring. A ring is the same in all releases.
+    pub rings: bool,
     /// True if intervals have the names of hierarchies' nodes beside their ends.
     pub nodes: bool,
     /// True if rows without groups say the release's numbers of rows and of counterfeits.
@@ -73,17 +75,19 @@ pub const COUNTERFEIT_MARK: &str = "counterfeit";
 pub const SIGNATURE: &str = "signature";
 /// Private view, and column of ledgers: the place of somebody's own value in their signature, from 1, the same for ever.
 pub const LABEL: &str = "signature_label";
+/// Private view, and column of ledgers: the number of the people who stay together in all releases, the same for ever.
+pub const RING: &str = "ring";
 /// Worlds, and column of ledgers: the identifiers of everybody's partners, world by world; empty in entries that only add commitments.
 pub const PARTNERS: &str = "partners";
 /// Worlds, and column of ledgers: a salt, and then for every sealed column the hash of its name and the commitment to the value, and
 /// for every quasi-identifier the hash of its name and 0.
 pub const COMMITMENTS: &str = "seals";
 
-/// Names that a release adds and a published column therefore cannot have.
+/// Returns the names that a release adds, which a published column cannot have.
 pub fn reserved_names(view: View) -> &'static [&'static str] {
     match view {
         View::Public => &[GROUP_ID, GROUP_SIZE, COUNTERFEITS],
-        View::Private => &[GROUP_ID, GROUP_SIZE, COUNTERFEITS, COUNTERFEIT_MARK, SIGNATURE, LABEL],
+        View::Private => &[GROUP_ID, GROUP_SIZE, COUNTERFEITS, COUNTERFEIT_MARK, SIGNATURE, LABEL, RING],
     }
 }
 
@@ -182,6 +186,9 @@ pub fn schema(layout: &Layout, shape: Shape, description: &Description) -> Schem
         fields.push(labelled(Field::new(SIGNATURE, signature_type(sensitive.data_type()), false), SIGNATURE, None));
         if shape.labels {
             fields.push(labelled(Field::new(LABEL, DataType::Int32, false), LABEL, None));
+        }
+        if shape.rings {
+            fields.push(labelled(Field::new(RING, DataType::Int64, false), RING, None));
         }
     }
     Schema::new(fields)

@@ -23,7 +23,7 @@ use self::gather::{gather, gather_codes};
 use self::order::Leaving;
 pub use self::order::RowOrder;
 use super::schema::{
-    COMMITMENTS, COUNTERFEIT_MARK, COUNTERFEITS, GROUP_ID, GROUP_SIZE, HI, LABEL, LO, NULLS, PARTNERS, SIGNATURE,
+    COMMITMENTS, COUNTERFEIT_MARK, COUNTERFEITS, GROUP_ID, GROUP_SIZE, HI, LABEL, LO, NULLS, PARTNERS, RING, SIGNATURE,
     signature_type,
 };
 use super::{COUNTERFEIT, Form, Release, for_each_of};
@@ -39,7 +39,7 @@ pub struct Published {
     order: Vec<Leaving>,
     /// Published number of each group, 1 to the number of groups.
     numbers: Vec<u32>,
-    /// What is added to the groups' numbers.
+    /// Offset of the groups' published numbers.
     base: i64,
     /// Columns that the sensitive value was made of, and their values by its code. Empty if it is of none.
     parts: Vec<FieldRef>,
@@ -179,6 +179,7 @@ impl Published {
             }
             SIGNATURE => self.signatures_of(groups)?,
             LABEL => self.labels(members),
+            RING => self.rings_of(groups)?,
             PARTNERS | COMMITMENTS => return Err(Error::internal("worlds of a release that makes none")),
             _ => self.identifiers(members)?,
         })
@@ -237,7 +238,7 @@ impl Published {
         Ok(wanted)
     }
 
-    /// The sensitive values of each row's group and how many rows of it have them.
+    /// Returns the sensitive values of each group, each with its number of rows. `groups` has the group of each row.
     fn histograms(&self, sensitive: &Attribute, item: &FieldRef, groups: &[u32]) -> Result<ArrayRef> {
         let DataType::Struct(fields) = item.data_type() else {
             return Err(Error::internal("a histogram without counts"));
@@ -341,13 +342,32 @@ impl Published {
         self.order.iter().filter(wanted).map(|leaving| leaving.member).collect()
     }
 
-    /// The places of some members in their groups, from 1: their labels, of methods that leave groups in the order of these.
+    /// Returns the labels of some members: their places in their groups, from 1.
+    ///
+    /// This holds for methods that leave the members of a group in the order of labels.
     pub fn labels(&self, members: &[u32]) -> ArrayRef {
         let place = |&member: &u32| {
             let start = self.release.groups.starts[self.release.groups.group_of(member) as usize];
             (member - start + 1) as i32
         };
         Arc::new(Int32Array::from_iter_values(members.iter().map(place)))
+    }
+
+    /// Returns the numbers of the rings of some members.
+    ///
+    /// # Errors
+    /// When groups are made anew for every release.
+    pub fn rings(&self, members: &[u32]) -> Result<ArrayRef> {
+        let groups: Vec<u32> = members.iter().map(|&member| self.release.groups.group_of(member)).collect();
+        self.rings_of(&groups)
+    }
+
+    fn rings_of(&self, groups: &[u32]) -> Result<ArrayRef> {
+        let rings = &self.release.groups.rings;
+        if rings.len() != self.release.groups.len() {
+            return Err(Error::internal("rings of a release that has none"));
+        }
+        Ok(Arc::new(Int64Array::from_iter_values(groups.iter().map(|&group| rings[group as usize]))))
     }
 
     /// Returns the sensitive values of the groups of some members, as lists.
@@ -374,7 +394,7 @@ impl Published {
     }
 }
 
-/// Whether a column tells something of a row's group, in releases that publish like this.
+/// Returns true if a column of releases of this form describes a row's group.
 fn tells_of_group(column: &str, form: Form) -> bool {
     match column {
         GROUP_ID => true,
@@ -384,7 +404,7 @@ fn tells_of_group(column: &str, form: Form) -> bool {
     }
 }
 
-/// Names of intervals in a hierarchy; NULL without one.
+/// Returns the names of intervals in a hierarchy; NULLs without one.
 fn nodes(attribute: &Attribute, intervals: impl ExactSizeIterator<Item = [u32; 2]>) -> ArrayRef {
     match &attribute.hierarchy {
         Some(hierarchy) => Arc::new(intervals.map(|[lo, hi]| hierarchy.label(lo, hi)).collect::<StringArray>()),

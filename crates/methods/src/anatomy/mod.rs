@@ -113,7 +113,7 @@ impl Declared for Anatomy {
     };
 
     const TRIALS: &'static [Trial] =
-        &[Trial { parameter: "l", arguments: "{}", form: Form::Anatomy, bounded: true, by_values: true }];
+        &[Trial { parameter: "l", arguments: "{}", form: Form::Anatomy, bounded: true, reader: None, by_values: true }];
 }
 
 impl Method for Anatomy {

@@ -364,6 +364,7 @@ impl Declared for MDistinct {
         arguments: "{}, updates => 'any'",
         form: Form::Intervals,
         bounded: false,
+        reader: None,
         by_values: true,
     }];
 
@@ -504,7 +505,7 @@ fn unlabelled() -> Error {
     Error::internal("a row with a signature and without a label")
 }
 
-/// Returns rows that were published before, ascending, by the kind of their signature, their value and their label.
+/// Returns the rows that were published before, by their cell. Rows of a cell ascend.
 fn returning_rows(codes: &Codes, known: &Signatures, kind_of_signature: &[u32]) -> Result<FxHashMap<Cell, Vec<u32>>> {
     let mut rows_of: FxHashMap<Cell, Vec<u32>> = FxHashMap::default();
     for (row, value) in codes.iter().enumerate() {

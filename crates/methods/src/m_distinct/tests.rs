@@ -364,7 +364,7 @@ proptest! {
         let Chain { snapshots, method, .. } = chain;
         let method = MDistinct { disjoint: false, ..method };
         let invariance =
-            MInvariance::new(method.m).with_balance(method.balance).with_on_ineligible(method.on_ineligible);
+            MInvariance::of_cohort(method.m).with_balance(method.balance).with_on_ineligible(method.on_ineligible);
         let mut known = Known::new();
         for snapshot in &snapshots {
             // People keep the value that they had first.

@@ -88,7 +88,7 @@ fn assert_nothing_is_told(worlds: &BTreeSet<World>, draws: u64, make: impl Fn(&W
 /// Three of one value, two and one of others: two buckets, so rows of the first value are chosen between them.
 #[test]
 fn a_first_release_tells_nobody() {
-    let params = MInvariance::new(2);
+    let params = MInvariance::of_cohort(2);
     assert_nothing_is_told(&orders(&["a", "a", "a", "b", "b", "c"]), 3000, |world, seed| {
         vec![publish(world, &[0, 1, 2, 3, 4, 5], &mut Known::new(), &params, seed)]
     });
@@ -97,7 +97,7 @@ fn a_first_release_tells_nobody() {
 /// Two releases under blind balancing: somebody leaves, so that a counterfeit is needed, and two people come.
 #[test]
 fn blind_balancing_tells_nobody() {
-    let params = MInvariance { balance: Balance::Blind, ..MInvariance::new(2) };
+    let params = MInvariance { balance: Balance::Blind, ..MInvariance::of_cohort(2) };
     let worlds: BTreeSet<World> = orders(&["a", "a", "b", "b"])
         .into_iter()
         .flat_map(|old| orders(&["a", "b"]).into_iter().map(move |new| [old.clone(), new].concat()))

@@ -1,9 +1,10 @@
 //! The last look at a release before a row leaves: does it keep what m-invariance promises? Linear time, and nothing is
 //! taken from the phases but how many rows they left out on purpose.
 
+use rayon::prelude::*;
 use rustc_hash::FxHashSet;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::every_row::{Known, check_every_row};
 use crate::microdata::Microdata;
 use crate::of_group::OfGroup;
@@ -21,12 +22,40 @@ pub(super) struct Promise<'a> {
 
 impl Promise<'_> {
     pub(super) fn check(&self, groups: &Groups, intervals: &Intervals, withheld: usize) -> Result<()> {
+        if !self.stay_together(groups) {
+            return Err(Error::internal(
+                "the release failed its own check (rings that are torn); nothing was published",
+            ));
+        }
         check_every_row(self.microdata, groups, intervals, self.known, withheld, |of_group, known| {
             self.broken_by(of_group, known)
         })
     }
 
-    /// Returns the fault of a group, if it has one.
+    /// Returns true if rings, where there are any, are whole: each is one group, with all of its people who are present and nobody else.
+    fn stay_together(&self, groups: &Groups) -> bool {
+        if groups.rings.is_empty() {
+            return true;
+        }
+        let mut numbers = groups.rings.clone();
+        numbers.par_sort_unstable();
+        let ring_of = |row: u32| {
+            let before = self.known.number_of(row as usize);
+            before.map(|number| self.known.rings().get(number as usize).copied())
+        };
+        let known: FxHashSet<i64> = self.known.rings().iter().copied().collect();
+        let is_whole = |group: usize| {
+            let ring = groups.rings[group];
+            let expected = known.contains(&ring).then_some(Some(ring));
+            let people = groups.members[groups.range(group)].iter().filter(|row| **row != COUNTERFEIT);
+            people.copied().all(|row| ring_of(row) == expected)
+        };
+        numbers.len() == groups.len()
+            && numbers.windows(2).all(|pair| pair[0] < pair[1])
+            && (0..groups.len()).into_par_iter().with_min_len(64).all(is_whole)
+    }
+
+    /// Returns a description of the fault of a group, or `None`.
     fn broken_by(&self, of_group: &OfGroup<'_>, known: &Known<'_>) -> Option<&'static str> {
         let &OfGroup { members, published: signature, intervals, .. } = of_group;
         if signature.len() < self.m || !signature.windows(2).all(|pair| pair[0] < pair[1]) {
@@ -80,7 +109,7 @@ mod tests {
         let known = state.signatures().unwrap();
         let (again, _) = encode(&rows, &published, 3).unwrap();
         let mut rng = ChaCha20Rng::seed_from_u64(3);
-        let release = MInvariance::new(2).anonymize(again, &state, &Monitor::default(), &mut rng).unwrap();
+        let release = MInvariance::of_cohort(2).anonymize(again, &state, &Monitor::default(), &mut rng).unwrap();
         let published = release.body.intervals().unwrap();
         let judged = |change: &dyn Fn(&mut Groups),
                       intervals: &Intervals,

@@ -83,7 +83,7 @@ impl<'a> SideBySide<'a> {
 }
 
 /// Refuses values that are not what they were: a value that changes in a group beside counterfeits, which do not change, is known to be a person's.
-fn refuse_changed(people: usize) -> Error {
+pub(super) fn refuse_changed(people: usize) -> Error {
     Error::refused(format!(
         "{} people have another sensitive value than the one that they were published with, which must stay: next to counterfeits, whose values \
          stay, a value that changes is a person's. Correct these rows. {WHERE_VALUES_CHANGE}",

@@ -13,7 +13,7 @@ use crate::choices::{Share, alone, orders};
 use crate::error::Error;
 
 fn drawn(m: usize) -> MInvariance {
-    MInvariance::new(m).with_assignment(Assignment::Drawn)
+    MInvariance::of_cohort(m).with_assignment(Assignment::Drawn)
 }
 
 /// Returns a release beside those of people of whom some came with the first one.
@@ -26,7 +26,7 @@ pub(super) fn publish(
     seed: u64,
 ) -> Result<Release> {
     let release = |id: i64| if first.contains(&id) { 1 } else { 2 };
-    let earlier = Earlier { known, release: Some(&release), domain };
+    let earlier = Earlier { known, release: Some(&release), ring: None, domain };
     let (microdata, state) = encode_beside(rows, None, &earlier, seed)?;
     drawn(m).anonymize(microdata, &state, &Monitor::default(), &mut ChaCha20Rng::seed_from_u64(seed))
 }
@@ -115,7 +115,7 @@ fn what_the_first_release_does_not_know_is_refused() {
     assert!(foreign.contains("1 signatures in `previous` are not those of the first release"), "{foreign}");
 }
 
-/// Counts of the first release, and of values that are declared beside them.
+/// Returns the counts of the first release, with those of other declared values.
 fn reference(first: &[u8], domain: &[u8], m: usize) -> Vec<(u8, u128)> {
     let mut counts: BTreeMap<u8, u128> = BTreeMap::new();
     first.iter().for_each(|&value| *counts.entry(value).or_default() += 1);

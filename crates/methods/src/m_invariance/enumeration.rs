@@ -102,7 +102,7 @@ impl History {
         let parts = self.parts.as_ref().map(|parts| present.iter().map(|&person| parts[number][person]).collect());
         let release = |person: i64| if (person as usize) < self.cohorts[0].len() { 1 } else { 2 };
         let domain: Vec<String> = self.domain.iter().copied().map(name).collect();
-        let earlier = Earlier { known: &known, release: Some(&release), domain: &domain };
+        let earlier = Earlier { known: &known, release: Some(&release), ring: None, domain: &domain };
         let (microdata, state) = encode_beside(&rows, parts, &earlier, 9).unwrap();
         let before: usize = self.cohorts[..number].iter().map(Vec::len).sum();
         let assignment = match self.fallback && is_eligible(&world[before..], self.method.m) {
@@ -260,7 +260,7 @@ fn any(balance: Balance, releases: usize, within: bool, rng: &mut ChaCha20Rng) -
         let mut place = || (0..d).map(|_| rng.random_range(0..6)).collect::<Vec<i32>>();
         let places = (0..releases).map(|_| (0..all).map(|_| place()).collect()).collect();
         let parts = within.then(|| (0..releases).map(|_| (0..all).map(|_| rng.random_range(0..2)).collect()).collect());
-        let method = MInvariance::new(m).with_balance(balance);
+        let method = MInvariance::of_cohort(m).with_balance(balance);
         return History { present, places, parts, ..History::of(method, cohorts) };
     }
 }
@@ -328,7 +328,7 @@ fn a_known_secret_tells() {
 /// Returns two people; one leaves, and three come, none of them with the value a.
 fn a_gap(balance: Balance) -> History {
     let places = (0..2).map(|_| (0..5).map(|person| vec![person]).collect()).collect();
-    let method = MInvariance::new(2).with_balance(balance);
+    let method = MInvariance::of_cohort(2).with_balance(balance);
     let cohorts = vec![b"ab".to_vec(), b"bcd".to_vec()];
     History { present: vec![vec![0, 1], vec![0, 2, 3, 4]], places, ..History::of(method, cohorts) }
 }
@@ -349,7 +349,7 @@ fn minimal_balancing_makes_certain() {
 #[test]
 fn padding_and_withholding_make_certain() {
     let inferred = |on_ineligible| {
-        let method = MInvariance::new(2).with_balance(Balance::Blind).with_on_ineligible(on_ineligible);
+        let method = MInvariance::of_cohort(2).with_balance(Balance::Blind).with_on_ineligible(on_ineligible);
         let places = vec![(0..3).map(|person| vec![person]).collect()];
         let (cohorts, present) = (vec![b"aab".to_vec()], vec![vec![0, 1, 2]]);
         let history = History { present, places, ..History::of(method, cohorts) };

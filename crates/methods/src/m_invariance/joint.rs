@@ -22,7 +22,7 @@ proptest! {
         seed in any::<u64>(),
     ) {
         let balance = if blind { Balance::Blind } else { Balance::Minimal };
-        let params = MInvariance::new(m).with_balance(balance).with_on_ineligible(on_ineligible);
+        let params = MInvariance::of_cohort(m).with_balance(balance).with_on_ineligible(on_ineligible);
         let domain: Vec<String> = (0..9).map(|value| format!("v{value}")).collect();
         let (mut known, mut first) = (Known::new(), BTreeSet::new());
         let field = |name: &str, data_type: DataType| FieldRef::new(Field::new(name, data_type, true));

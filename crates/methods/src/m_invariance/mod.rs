@@ -28,11 +28,14 @@
 
 mod check;
 mod choose;
+mod close;
 mod division;
 mod reference;
 
 #[cfg(test)]
 mod attack;
+#[cfg(test)]
+mod close_enumeration;
 #[cfg(test)]
 mod drawn;
 #[cfg(test)]
@@ -45,10 +48,13 @@ mod relabelling;
 mod tests;
 
 use datafusion::common::Result as EngineResult;
+use rand::Rng;
 use rand_chacha::ChaCha20Rng;
 use serde::{Deserialize, Serialize};
 
 use self::check::Promise;
+use self::close::CloseGroups;
+pub use self::close::{Grouping, Reader};
 use self::division::Division;
 pub use self::reference::Assignment;
 use self::reference::Reference;
@@ -57,10 +63,11 @@ use super::balance::{Moves, Policy};
 use super::capabilities::CellColumns;
 use super::given::{Declared, Given, Trial};
 use super::lots::Lots;
+use super::mondrian::{self, Source, Streams};
 use super::parameters::{FunctionSignature, KEPT_LINKS_ROWS, Kind, Parameter};
 use super::split::{self, Secret};
 use super::state::{Signatures, State, StateKind};
-use super::{Against, CellsBy, Foreseen, LeftOut, Method, Monitor, Needs, Promises, assignment};
+use super::{Against, CellsBy, Foreseen, LeftOut, Method, Monitor, Needs, OfParticipants, Promises, assignment};
 use crate::error::{Error, Result};
 use crate::microdata::Microdata;
 use crate::release::{Body, Form, Groups, Intervals, Lineage, Release};
@@ -80,9 +87,16 @@ pub struct MInvariance {
     pub balance: Balance,
     /// Sets the treatment of new rows that are not m-eligible.
     pub on_ineligible: OnIneligible,
-    /// Under which signatures new rows go. All releases of the same people must have the same mode.
+    /// Choice of the signatures of new rows. All releases of the same people must have the same mode.
     #[serde(default, skip_serializing_if = "Assignment::is_eligible")]
     pub assignment: Assignment,
+    /// Choice of the people who share a group. All releases of the same people must have the same mode. Releases without the
+    /// parameter are of [`Grouping::Cohort`], the only mode when they were made.
+    #[serde(default = "Grouping::unsaid", skip_serializing_if = "Grouping::is_unsaid")]
+    pub groups: Grouping,
+    /// The best informed reader for whom close groups keep the bound.
+    #[serde(default, skip_serializing_if = "Reader::is_stranger")]
+    pub reader: Reader,
 }
 
 impl MInvariance {
@@ -91,9 +105,16 @@ impl MInvariance {
         with_balance(balance: Balance);
         /// Sets the treatment of new rows that are not m-eligible.
         with_on_ineligible(on_ineligible: OnIneligible);
-        /// Under which signatures new rows go.
+        /// Sets the choice of the signatures of new rows.
         with_assignment(assignment: Assignment);
+        /// Sets the choice of the people who share a group.
+        with_groups(groups: Grouping);
+        /// Sets the best informed reader for whom close groups keep the bound.
+        with_reader(reader: Reader);
     }
+
+    const TRIAL: Trial =
+        Trial { parameter: "m", arguments: "{}", form: Form::Intervals, bounded: true, reader: None, by_values: true };
 
     /// Returns the method with its defaults.
     pub fn new(m: usize) -> Self {
@@ -102,7 +123,14 @@ impl MInvariance {
             balance: Balance::default(),
             on_ineligible: OnIneligible::default(),
             assignment: Assignment::default(),
+            groups: Grouping::default(),
+            reader: Reader::default(),
         }
+    }
+
+    /// Returns the paper's method, which groups people of one signature anew for every release.
+    pub fn of_cohort(m: usize) -> Self {
+        Self::new(m).with_groups(Grouping::Cohort)
     }
 
     fn member_bytes(&self, members: usize, quasi: usize) -> usize {
@@ -144,6 +172,23 @@ impl MInvariance {
             }
         }
         Ok(groups)
+    }
+
+    /// Draws close groups of all rows, beside what is known of some of them; `first` is the random part of the numbers of new rings.
+    fn draw_close(
+        &self,
+        microdata: &Microdata,
+        known: &Signatures,
+        monitor: &Monitor,
+        (source, first): (&impl Source, i64),
+    ) -> Result<Drawn> {
+        self.policy().check_signatures(known)?;
+        let close = CloseGroups { method: self, microdata, known, source, first, monitor };
+        let (groups, withheld) = monitor.phase("grouping", || close.groups())?;
+        let intervals = Release::cover(microdata, &groups)?;
+        let promise = Promise { microdata, known, m: self.m, drawn: None };
+        monitor.phase("check", || promise.check(&groups, &intervals, withheld))?;
+        Ok(Drawn { groups, intervals, withheld })
     }
 
     /// Draws groups of all rows, beside what is known of some of them.
@@ -259,8 +304,15 @@ impl Declared for MInvariance {
             Parameter::QUASI,
             Parameter::SENSITIVE,
             Parameter::PREVIOUS,
+            Parameter::word("groups", &["close", "cohort"], "'cohort'").says(
+                "who shares a group: neighbours who come together, for ever; or people of the whole table, grouped anew for every \
+                 release (the paper's)",
+            ),
+            Parameter::word("reader", &["stranger", "participant"], "'participant'").says(
+                "for whom the bound holds: a reader who knows nobody's value, or also one who knows their own and others' values",
+            ),
             Parameter::word("balance", &["blind", "minimal"], "'minimal'").says(
-                "who fills gaps: counterfeits only, which tells nothing, or new rows where they can, with fewer \
+                "with groups 'cohort', who fills gaps: counterfeits only, which tells nothing, or new rows where they can, with fewer \
                  counterfeits",
             ),
             Parameter::ON_INELIGIBLE,
@@ -280,13 +332,42 @@ impl Declared for MInvariance {
         refused: &[("insensitive", KEPT_LINKS_ROWS)],
     };
 
-    const TRIALS: &'static [Trial] =
-        &[Trial { parameter: "m", arguments: "{}", form: Form::Intervals, bounded: true, by_values: true }];
+    const TRIALS: &'static [Trial] = &[Self::TRIAL, Trial { reader: Some("participant"), ..Self::TRIAL }];
 
     /// # Errors
     /// When signatures are to be drawn in a way that looks at other rows, or not drawn from a domain.
     fn of(given: &Given<'_>) -> EngineResult<Self> {
-        let method: Self = given.parameters()?;
+        let mut method: Self = given.parameters()?;
+        let of_cohort = method.balance != Balance::Blind || method.assignment != Assignment::Eligible;
+        if of_cohort && !given.is_given("groups") {
+            method.groups = Grouping::Cohort;
+        }
+        if of_cohort && method.groups == Grouping::Close {
+            return Err(given.refused(
+                "groups",
+                format!(
+                    "groups that are close are made of all new people at once, with counterfeits for who has left; balance and assignment are of {}: \
+                     write that, or leave them out",
+                    given.write("groups", "'cohort'")
+                ),
+            ));
+        }
+        if method.reader == Reader::Participant && method.on_ineligible != OnIneligible::Refuse {
+            return Err(given.refused(
+                "on_ineligible",
+                "counterfeits beside new rows, and rows that are left out, tell of values, so that no bound holds for a participant: leave on_ineligible \
+                 or reader out",
+            ));
+        }
+        if method.groups == Grouping::Cohort && method.reader == Reader::Participant {
+            return Err(given.refused(
+                "reader",
+                format!(
+                    "in groups of the whole cohort one known value tells of others, so that no bound holds for a participant: leave reader out, or write {}",
+                    given.write("groups", "'close'")
+                ),
+            ));
+        }
         match method.assignment {
             Assignment::Eligible if given.is_given("domain") => Err(given.refused(
                 "domain",
@@ -317,9 +398,10 @@ impl Method for MInvariance {
     }
 
     fn state(&self) -> Option<StateKind> {
-        Some(match self.assignment {
-            Assignment::Eligible => StateKind::Signatures,
-            Assignment::Drawn => StateKind::NumberedSignatures,
+        Some(match (self.groups, self.assignment) {
+            (Grouping::Close, _) => StateKind::Rings,
+            (Grouping::Cohort, Assignment::Eligible) => StateKind::Signatures,
+            (Grouping::Cohort, Assignment::Drawn) => StateKind::NumberedSignatures,
         })
     }
 
@@ -338,7 +420,18 @@ impl Method for MInvariance {
     }
 
     fn against(&self) -> Against {
-        if self.is_drawn() { Against::Law } else { Against::program_if(self.is_balanced()) }
+        match self.reader {
+            _ if self.is_drawn() => Against::Law,
+            Reader::Participant if self.is_balanced() => Against::Participant,
+            _ => Against::program_if(self.is_balanced()),
+        }
+    }
+
+    fn of_participants(&self) -> OfParticipants {
+        match self.reader {
+            Reader::Participant => OfParticipants::always_among(self.m - 1),
+            Reader::Stranger => OfParticipants::NONE,
+        }
     }
 
     /// Foresees no refusal for counts, except of the first batch, if people draw signatures.
@@ -379,7 +472,11 @@ impl Method for MInvariance {
     /// Adds up the bytes of rows, of buckets, and of members of the release. Each row has its places in lists and, in a bucket, its positions; each member of
     /// the release has its row, its value, its group and its share of the intervals. Counterfeits are charged to the monitor once their number is known.
     fn working_bytes(&self, rows: usize, quasi: usize) -> usize {
-        rows * (16 + split::item_bytes(quasi, &split::Sorted)) + self.member_bytes(rows, quasi)
+        let of_row = match self.groups {
+            Grouping::Close => mondrian::leaves_with_worlds_bytes(quasi),
+            Grouping::Cohort => 16 + split::item_bytes(quasi, &split::Sorted),
+        };
+        rows * of_row + mondrian::axes_bytes(rows, quasi) + self.member_bytes(rows, quasi)
     }
 
     /// Anonymizes a snapshot so that it is safe beside all earlier releases.
@@ -399,7 +496,14 @@ impl Method for MInvariance {
         if microdata.quasi.is_empty() {
             return Err(Error::refused("there is no quasi-identifier in the table; a release needs one"));
         }
-        let Drawn { groups, intervals, withheld } = self.draw(&microdata, state.signatures()?, monitor, rng)?;
+        let known = state.signatures()?;
+        let Drawn { groups, intervals, withheld } = match self.groups {
+            Grouping::Close => {
+                let (source, first) = (Streams(rng.random()), rng.random());
+                self.draw_close(&microdata, known, monitor, (&source, first))?
+            }
+            Grouping::Cohort => self.draw(&microdata, known, monitor, rng)?,
+        };
         Ok(Release { withheld, groups, body: Body::Grouped { intervals }, microdata })
     }
 }

@@ -38,7 +38,7 @@ impl Lots for &'static Same {
 /// Returns the members of groups, and their numbers of counterfeits.
 fn groups(rows: &[Row], known: &Known, m: usize, same: &'static Same) -> BTreeSet<(Vec<i64>, usize)> {
     let (microdata, state) = encode(rows, known, 7).unwrap();
-    let method = MInvariance::new(m).with_balance(Balance::Blind);
+    let method = MInvariance::of_cohort(m).with_balance(Balance::Blind);
     let mut lots = same;
     let drawn = method.draw(&microdata, state.signatures().unwrap(), &Monitor::default(), &mut lots).unwrap();
     let arrival = &microdata.people.as_ref().unwrap().arrival;
@@ -88,7 +88,7 @@ proptest! {
         };
         let first: Vec<Row> = (0..people).map(&mut person).collect();
         let mut known = Known::new();
-        let Ok(release) = publish(&first, &known, &MInvariance::new(m), seed) else { return Ok(()) };
+        let Ok(release) = publish(&first, &known, &MInvariance::of_cohort(m), seed) else { return Ok(()) };
         verify(&private(release, seed), &first, &mut known, m, 0);
         // Some leave, and everybody moves.
         let second: Vec<Row> = first.iter().map(|row| person(row.0)).filter(|row| row.0 % 5 != 1).collect();

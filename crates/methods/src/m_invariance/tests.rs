@@ -45,7 +45,7 @@ pub(super) fn encode_within(
     known: &Known,
     key: u64,
 ) -> Result<(Microdata, State)> {
-    encode_beside(rows, parts, &Earlier { known, release: None, domain: &[] }, key)
+    encode_beside(rows, parts, &Earlier { known, release: None, ring: None, domain: &[] }, key)
 }
 
 /// Earlier releases.
@@ -53,6 +53,8 @@ pub(super) struct Earlier<'a> {
     pub known: &'a Known,
     /// The release in which somebody came, where that counts.
     pub release: Option<&'a dyn Fn(i64) -> i64>,
+    /// The ring of somebody, where people stay together.
+    pub ring: Option<&'a dyn Fn(i64) -> i64>,
     /// All values, where they are declared.
     pub domain: &'a [String],
 }
@@ -93,6 +95,11 @@ pub(super) fn encode_beside(
         let releases: Int64Array = known.keys().map(|&id| release(id)).collect();
         previous.push(("release", Arc::new(releases)));
     }
+    if let Some(ring) = earlier.ring {
+        kind = StateKind::Rings;
+        let rings: Int64Array = known.keys().map(|&id| ring(id)).collect();
+        previous.push(("ring", Arc::new(rings)));
+    }
     let mut builder = SnapshotBuilder::try_new(layout, Some(kind))?;
     builder.microdata.append(&batch)?;
     builder.append_previous(&RecordBatch::try_from_iter(previous).unwrap())?;
@@ -123,6 +130,7 @@ pub(super) fn private(release: Release, seed: u64) -> RecordBatch {
         form: Form::Intervals,
         signatures: true,
         labels: false,
+        rings: false,
         nodes: false,
         counted: false,
     };
@@ -226,7 +234,7 @@ pub(super) fn example() -> (Vec<Row>, Known) {
 #[test]
 fn the_hospital_needs_two_counterfeits() {
     let (second, known) = example();
-    let minimal = MInvariance::new(2).with_balance(Balance::Minimal);
+    let minimal = MInvariance::of_cohort(2).with_balance(Balance::Minimal);
     for seed in 0..50 {
         let release = publish(&second, &known, &minimal, seed).unwrap();
         assert_eq!(release.counterfeits(), 2);
@@ -235,7 +243,7 @@ fn the_hospital_needs_two_counterfeits() {
         assert_eq!(verify(&private(release, seed), &second, &mut known.clone(), 2, 0), 2);
     }
     // Blind balancing spends no new row.
-    assert!(publish(&second, &known, &MInvariance::new(2), 0).unwrap().counterfeits() > 2);
+    assert!(publish(&second, &known, &MInvariance::of_cohort(2), 0).unwrap().counterfeits() > 2);
 }
 
 fn refusal(rows: &[Row], known: &Known, params: &MInvariance) -> String {
@@ -246,17 +254,17 @@ fn refusal(rows: &[Row], known: &Known, params: &MInvariance) -> String {
 fn refusals_say_what_is_wrong_without_values() {
     let rows = hospital(&[(1, 20, 1, "flu"), (2, 30, 2, "flu"), (3, 40, 3, "cancer"), (4, 50, 4, "cold")]);
     let none = Known::new();
-    let m3 = refusal(&rows, &none, &MInvariance::new(3));
+    let m3 = refusal(&rows, &none, &MInvariance::of_cohort(3));
     assert!(m3.contains("makes up 50.00%") && m3.contains("33.33%") && m3.contains("m => 2 would do"), "{m3}");
-    let m9 = refusal(&rows, &none, &MInvariance::new(9));
+    let m9 = refusal(&rows, &none, &MInvariance::of_cohort(9));
     assert!(m9.contains("only 3 distinct values"), "{m9}");
     let set = |values: &[&str]| values.iter().map(|&value| value.to_owned()).collect::<BTreeSet<_>>();
-    let updated = refusal(&rows, &Known::from([(1, set(&["cold", "cancer"]))]), &MInvariance::new(2));
+    let updated = refusal(&rows, &Known::from([(1, set(&["cold", "cancer"]))]), &MInvariance::of_cohort(2));
     assert!(
         updated.contains("1 people have another sensitive value") && updated.contains("'method' 'dynamic'"),
         "{updated}"
     );
-    let raised = refusal(&rows, &Known::from([(9, set(&["cold", "cancer"]))]), &MInvariance::new(3));
+    let raised = refusal(&rows, &Known::from([(9, set(&["cold", "cancer"]))]), &MInvariance::of_cohort(3));
     assert!(raised.contains("largest m that they allow is 2"), "{raised}");
     for text in [m3, m9, updated, raised] {
         for value in ["flu", "cancer", "cold"] {
@@ -326,12 +334,8 @@ proptest! {
         on_ineligible in prop_oneof![Just(OnIneligible::Refuse), Just(OnIneligible::Counterfeit), Just(OnIneligible::Withhold)],
         seed in any::<u64>(),
     ) {
-        let params = MInvariance {
-            m,
-            balance: if blind { Balance::Blind } else { Balance::Minimal },
-            on_ineligible,
-            assignment: Assignment::Eligible,
-        };
+        let balance = if blind { Balance::Blind } else { Balance::Minimal };
+        let params = MInvariance::of_cohort(m).with_balance(balance).with_on_ineligible(on_ineligible);
         let mut known = Known::new();
         for snapshot in snapshots {
             match publish(&snapshot, &known, &params, seed) {
@@ -356,7 +360,7 @@ proptest! {
     fn nothing_depends_on_the_order_of_arrival_or_on_threads((snapshots, m) in chains(), seed in any::<u64>()) {
         let mut backward = snapshots[0].clone();
         backward.reverse();
-        let params = MInvariance::new(m).with_balance(Balance::Minimal).with_on_ineligible(OnIneligible::Counterfeit);
+        let params = MInvariance::of_cohort(m).with_balance(Balance::Minimal).with_on_ineligible(OnIneligible::Counterfeit);
         let Ok(release) = publish(&snapshots[0], &Known::new(), &params, seed) else { return Ok(()) };
         let one = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
         let alone = one.install(|| publish(&backward, &Known::new(), &params, seed)).unwrap();
@@ -365,7 +369,7 @@ proptest! {
 
     #[test]
     fn withheld_rows_are_counted_and_stay_new((snapshots, m) in chains(), seed in any::<u64>()) {
-        let params = MInvariance::new(m).with_balance(Balance::Minimal).with_on_ineligible(OnIneligible::Withhold);
+        let params = MInvariance::of_cohort(m).with_balance(Balance::Minimal).with_on_ineligible(OnIneligible::Withhold);
         let Ok(release) = publish(&snapshots[0], &Known::new(), &params, seed) else { return Ok(()) };
         let published: BTreeSet<u32> =
             release.groups.members.iter().copied().filter(|&row| row != COUNTERFEIT).collect();
@@ -381,12 +385,12 @@ fn counterfeits_look_like_any_row() {
         .map(|id| (id, vec![Some((id % 37) as i32), Some((id % 11) as i32)], values[id as usize % 4].to_owned()))
         .collect();
     let mut known = Known::new();
-    verify(&private(publish(&first, &known, &MInvariance::new(2), 5).unwrap(), 5), &first, &mut known, 2, 0);
+    verify(&private(publish(&first, &known, &MInvariance::of_cohort(2), 5).unwrap(), 5), &first, &mut known, 2, 0);
     let second: Vec<Row> =
         first.iter().filter(|row| row.0 % 7 != 0 && (row.2 != "a" || row.0 % 3 != 1)).cloned().collect();
     let (mut place, mut total) = (0.0, 0.0);
     for seed in 0..30 {
-        let batch = private(publish(&second, &known, &MInvariance::new(2), seed).unwrap(), seed);
+        let batch = private(publish(&second, &known, &MInvariance::of_cohort(2), seed).unwrap(), seed);
         assert!(batch.columns()[1..].iter().all(|column| column.null_count() == 0));
         let marks = batch.column_by_name("counterfeit").unwrap().clone();
         for i in (0..batch.num_rows()).filter(|&i| marks.as_boolean().value(i)) {
@@ -406,26 +410,37 @@ fn odd_tables() {
     let none = Known::new();
     let row = |id: i64, quasi: &[Option<i32>], value: &str| (id, quasi.to_vec(), value.to_owned());
     let lone = [row(7, &[Some(1)], "a")];
-    assert!(refusal(&lone, &none, &MInvariance::new(2)).contains("only 1 distinct values"));
+    assert!(refusal(&lone, &none, &MInvariance::of_cohort(2)).contains("only 1 distinct values"));
     let equal: Vec<Row> = (0..50).map(|id| row(id, &[Some(3), None], "a")).collect();
-    assert!(refusal(&equal, &none, &MInvariance::new(2)).contains("only 1 distinct values"));
+    assert!(refusal(&equal, &none, &MInvariance::of_cohort(2)).contains("only 1 distinct values"));
     // One value in every quasi-identifier, all NULL in another, and as many sensitive values as rows.
     let all: Vec<Row> = (0..60).map(|id| row(id, &[Some(3), None], &format!("v{id}"))).collect();
     for m in [2, 7, 30, 59, 60] {
-        let release = publish(&all, &none, &MInvariance::new(m), 1).unwrap();
+        let release = publish(&all, &none, &MInvariance::of_cohort(m), 1).unwrap();
         assert_eq!((release.counterfeits(), release.mean_extent()), (0, 0.0));
         verify(&private(release, 1), &all, &mut Known::new(), m, 0);
     }
     for m in [61, 1_000_000, usize::MAX / 4, usize::MAX] {
-        assert!(refusal(&all, &none, &MInvariance::new(m)).contains("only 60 distinct values"));
-        let withhold = MInvariance { on_ineligible: OnIneligible::Withhold, ..MInvariance::new(m) };
+        assert!(refusal(&all, &none, &MInvariance::of_cohort(m)).contains("only 60 distinct values"));
+        let withhold = MInvariance { on_ineligible: OnIneligible::Withhold, ..MInvariance::of_cohort(m) };
         assert!(refusal(&all, &none, &withhold).contains("only 60 distinct values"));
     }
     // A lone row can be padded once there are other values to pad with: here, those of the ledger.
     let signature: BTreeSet<String> = ["a", "b", "c"].map(str::to_owned).into();
-    let params = MInvariance { on_ineligible: OnIneligible::Counterfeit, ..MInvariance::new(3) };
+    let params = MInvariance { on_ineligible: OnIneligible::Counterfeit, ..MInvariance::of_cohort(3) };
     let mut known = Known::from([(1, signature)]);
     let release = publish(&lone, &known, &params, 1).unwrap();
     assert_eq!(release.counterfeits(), 2);
     verify(&private(release, 1), &lone, &mut known, 3, 0);
+}
+
+/// Publications of builds that had one mode go on in it: neither a reader nor a ledger of theirs finds another one.
+#[test]
+fn releases_that_say_no_groups_are_of_the_cohort() {
+    let said = r#"{"m":2,"balance":"blind","on_ineligible":"refuse"}"#;
+    let former: MInvariance = serde_json::from_str(said).unwrap();
+    assert_eq!(former, MInvariance::of_cohort(2));
+    assert_eq!(serde_json::to_string(&former).unwrap(), said);
+    let close = serde_json::to_string(&MInvariance::new(2)).unwrap();
+    assert_eq!(serde_json::from_str::<MInvariance>(&close).unwrap(), MInvariance::new(2));
 }

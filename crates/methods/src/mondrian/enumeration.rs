@@ -60,7 +60,17 @@ fn law(quasi: &[&[i32]], values: &[u32], l: usize, least: usize, cuts: Cuts, tie
         let codes = &values.iter().copied().collect();
         let seen = Every::new(ties).law(|every| {
             let source = &every;
-            let fair = Fair { microdata, values: codes, l, least, without_rings: false, cuts, source, monitor };
+            let fair = Fair {
+                microdata,
+                values: codes,
+                l,
+                worlds: Worlds::Shifts,
+                least,
+                without_rings: false,
+                cuts,
+                source,
+                monitor,
+            };
             Shown::of(&fair.leaves().unwrap(), values_of, l)
         });
         (values, seen)

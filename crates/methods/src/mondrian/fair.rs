@@ -1,16 +1,19 @@
-//! Cuts decided by all worlds: leaves of which a reader learns nothing but their values.
+//! Cuts decided by all worlds: leaves that tell a reader no more than their values.
 //!
-//! Whoever knows that a cut is made wherever both sides stay diverse learns something from every cut that was not made (the *minimality
-//! attack*). Here a part is cut once, if at all: at the place that looks best by quasi-identifiers, numbers of rows and counts of values alone. Then
-//! rings are drawn in the whole part ([`rings`](super::super::rings)), and the cut is made if both sides are diverse in all `l` worlds. If it
-//! is, the rings are forgotten, and both sides go on; if not, the part is a leaf, and these are its rings. A part that is not worth a try, by the
-//! same figures, is a leaf with rings of people who lie close together ([`Rings::close`]).
+//! If cuts are made wherever both sides stay diverse, a reader who knows this learns something from every cut that was not made (the *minimality
+//! attack*). Here each part has at most one try, at the place that looks best by quasi-identifiers, numbers of rows and counts of values alone. The method
+//! draws rings in the whole part ([`rings`](super::super::rings)), and makes the cut if both sides are diverse in all `l` worlds. After a cut it forgets
+//! the rings, and goes on with both sides. After a failed try the part is a leaf with these rings. A part that is not worth a try, by the same figures, is
+//! a leaf with rings of people who lie close together ([`Rings::close`]).
 //!
-//! Shown all leaves and all `l` worlds, a reader who knows this code gives each world `1/l`. For let another of them be the true one. It differs from the
-//! true one by exchanges inside leaves, so inside both sides of every cut that was made: rings are drawn as uniformly, and the test looks at sides only,
-//! so that the cut is made with the same probability. In a leaf, rings and shifts are as likely ([`rings`](super::super::rings)), and that not all worlds
-//! pass the test is true whichever of them is the true one; where nothing was tried, nothing was learned. **A second try after a failure would break
-//! this**: the worlds of a leaf need not differ by exchanges inside the sides of a cut that failed.
+//! All this is [`Worlds::Shifts`], for readers who know nobody's value. [`Worlds::All`] is for readers who also know values of some people. It tests cuts in
+//! all rearrangements inside of rings, and draws the rings of each leaf uniformly. Rings of neighbours would depend on each other.
+//!
+//! A reader who knows this code, and sees all leaves and all `l` worlds, gives each world `1/l`. Suppose that another of them is the true one. The two differ
+//! by exchanges inside leaves, so inside both sides of every cut that was made. Rings are drawn as uniformly, and the test looks at sides only, so the cut
+//! is made with the same probability. In a leaf, rings and shifts are as likely ([`rings`](super::super::rings)). A failed test looks at all worlds, so it
+//! fails whichever of them is the true one. Without a try the reader learns nothing. **A second try after a failure would break this**: the worlds of a leaf
+//! need not differ by exchanges inside the sides of the failed cut.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -29,7 +32,7 @@ use crate::error::{Error, Result};
 use crate::extent::{Position, in_rare_width, in_width};
 use crate::lots::Lots;
 use crate::microdata::{Codes, Microdata, of_width, room};
-use crate::rings::{DrawnRings, Rings};
+use crate::rings::{DrawnRings, Rings, Worlds};
 
 /// Leaves, and rings inside them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -40,7 +43,7 @@ pub(crate) struct Leaves {
     pub rings: Rings,
 }
 
-/// Source of the draws of parts: each has its own stream. So threads do not matter.
+/// Source of the draws of parts. Each part has its own stream, so the number of threads does not matter.
 pub(crate) trait Source: Sync {
     /// Returns the draws of the part with this place and so many rows.
     fn at(&self, offset: usize, rows: usize) -> impl Lots;
@@ -63,9 +66,11 @@ pub(crate) struct Fair<'a, S> {
     /// Value of each row, of which none makes up more than `1/l` of the rows.
     pub values: &'a Codes,
     pub l: usize,
-    /// Fewer rows than this are no leaf; `l` at least.
+    /// Rearrangements of values in which both sides of a cut must be diverse.
+    pub worlds: Worlds,
+    /// Least number of rows of a leaf; at least `l`.
     pub least: usize,
-    /// True if leaves are all that is wanted. Then those that were not tried have no rings.
+    /// True if the caller wants leaves only. Leaves that were not tried then have no rings.
     pub without_rings: bool,
     pub cuts: Cuts,
     pub source: &'a S,
@@ -105,7 +110,7 @@ fn wide<const W: usize>(fair: &Fair<'_, impl Source>) -> Result<Leaves> {
 
 fn leaves_by<const W: usize, P: Position, S: Source>(fair: &Fair<'_, S>) -> Result<Leaves> {
     let Fair { microdata, values, .. } = *fair;
-    let mut all = Leaves { rings: Rings { width: fair.l - 1, ..Rings::default() }, ..Leaves::default() };
+    let mut all = Leaves { rings: Rings { width: fair.worlds.drawn(fair.l), ..Rings::default() }, ..Leaves::default() };
     if microdata.rows == 0 {
         return Ok(all);
     }
@@ -161,6 +166,15 @@ enum Attempt {
     Leaf(Rings),
 }
 
+impl Attempt {
+    /// Puts the items of a leaf into the order of its rings. Where they lie matters no more.
+    fn rings_of<const W: usize, P: Position>(items: &mut [Item<W, P>], drawn: DrawnRings) -> Self {
+        let rows: Vec<u32> = items.iter().map(|item| item.row).collect();
+        items.iter_mut().zip(&drawn.rings.people).for_each(|(item, &person)| item.row = rows[person as usize]);
+        Self::Leaf(drawn.rings)
+    }
+}
+
 struct Trunk<'a, S, P> {
     fair: &'a Fair<'a, S>,
     axes: &'a Axes<P>,
@@ -170,8 +184,10 @@ struct Trunk<'a, S, P> {
 }
 
 impl<S: Source, P: Position> Trunk<'_, S, P> {
-    /// Cuts rows, and pushes the leaves. `buffer` has room for half of them, or is empty: large parts have room for the smaller side of their cut
-    /// only while it is made, and not beside their rings.
+    /// Cuts rows, and pushes the leaves.
+    ///
+    /// `buffer` has room for half of the rows, or is empty. Large parts get room for the smaller side of a cut only while they make it, not beside their
+    /// rings.
     fn split<const W: usize>(
         &self,
         mut items: &mut [Item<W, P>],
@@ -233,7 +249,7 @@ impl<S: Source, P: Position> Trunk<'_, S, P> {
         offset: usize,
         scratch: &mut Scratch<W, P>,
     ) -> Result<Attempt> {
-        let Fair { microdata, values, l, least, without_rings, monitor, .. } = *self.fair;
+        let Fair { microdata, values, l, worlds, least, without_rings, monitor, .. } = *self.fair;
         let mut lots = self.fair.source.at(offset, items.len());
         let of_items: Vec<u32> = items.iter().map(|item| item.sensitive).collect();
         let cut = self.best(items, &occurrences(&of_items), scratch);
@@ -245,13 +261,17 @@ impl<S: Source, P: Position> Trunk<'_, S, P> {
             if without_rings {
                 return Ok(Attempt::Leaf(Rings::default()));
             }
+            if worlds == Worlds::All {
+                // Rings of neighbours would depend on each other, by the order of their lists.
+                return Ok(Attempt::rings_of(items, DrawnRings::draw(of_items, l, worlds.drawn(l), &mut lots)?));
+            }
             let mut rows: Vec<u32> = items.iter().map(|item| item.row).collect();
             let rings = of_width!(values, values => Rings::close(microdata, &mut rows, values, l, &mut lots, monitor))?;
             items.iter_mut().zip(&rings.people).for_each(|(item, &row)| item.row = row);
             return Ok(Attempt::Leaf(rings));
         };
-        let drawn = DrawnRings::draw(of_items, l, &mut lots)?;
-        if drawn.are_diverse(&inside) {
+        let drawn = DrawnRings::draw(of_items, l, worlds.drawn(l), &mut lots)?;
+        if drawn.are_diverse(&inside, l, worlds) {
             drop((drawn, inside));
             let smaller = front.min(items.len() - front);
             match smaller <= buffer.len() {
@@ -260,10 +280,7 @@ impl<S: Source, P: Position> Trunk<'_, S, P> {
             }
             return Ok(Attempt::Cut(front));
         }
-        // Where they lie matters no more.
-        let rows: Vec<u32> = items.iter().map(|item| item.row).collect();
-        items.iter_mut().zip(&drawn.rings.people).for_each(|(item, &person)| item.row = rows[person as usize]);
-        Ok(Attempt::Leaf(drawn.rings))
+        Ok(Attempt::rings_of(items, drawn))
     }
 
     fn fail(&self, error: Error) {
@@ -291,7 +308,7 @@ impl<S: Source, P: Position> Trunk<'_, S, P> {
         if self.fair.cuts == Cuts::Median {
             return median::cuts(self.axes, items, &extent, least).into_iter().next();
         }
-        let mut odds = Odds::new(&self.logs, l, items.len(), counts);
+        let mut odds = Odds::new(&self.logs, l, self.fair.worlds, items.len(), counts);
         let top = counts.iter().max().copied().unwrap_or(0);
         if items.len() > LARGE && TIGHT.1 * top * l > TIGHT.0 * items.len() {
             return None;
@@ -317,18 +334,19 @@ impl<S: Source, P: Position> Trunk<'_, S, P> {
     }
 }
 
-/// The one try of a part with more rows than this is worth much.
+/// Number of rows above which a failed try costs a part much.
 const LARGE: usize = 512;
-/// Limit of a part's top count for a try, as a share of its bound. Values and quasi-identifiers need not have much
-/// to do with each other for a cut to fail, and then the part is put into rings as it is.
+/// Greatest share of its bound that a value may reach for a try there. Above it a weak link between values and
+/// quasi-identifiers makes a cut fail. Then rings are drawn in the whole part.
 const TIGHT: (usize, usize) = (2, 3);
-/// Parts below so many times `l` rows are seldom cut.
+/// Rows of a usual leaf, in multiples of `l`: smaller parts are seldom cut.
 const LEAF: usize = 3;
 
 /// Odds of cuts to pass, and their worth, by numbers of rows, counts and lengths. Counts are of values; nothing else is looked at.
 struct Odds<'a> {
     logs: &'a LogFactorials,
     l: usize,
+    worlds: Worlds,
     rows: usize,
     /// Counts of values, and how many values have each count.
     counts: Vec<(usize, usize)>,
@@ -337,11 +355,11 @@ struct Odds<'a> {
 }
 
 impl<'a> Odds<'a> {
-    fn new(logs: &'a LogFactorials, l: usize, rows: usize, counts: &[usize]) -> Self {
+    fn new(logs: &'a LogFactorials, l: usize, worlds: Worlds, rows: usize, counts: &[usize]) -> Self {
         let mut counts = counts.to_vec();
         counts.sort_unstable();
         let counts = counts.chunk_by(|a, b| a == b).map(|same| (same[0], same.len())).collect();
-        Self { logs, l, rows, counts, of_side: vec![f32::NAN; rows / 2 + 1] }
+        Self { logs, l, worlds, rows, counts, of_side: vec![f32::NAN; rows / 2 + 1] }
     }
 
     /// Returns the cut of these items after which the least loss is expected. Items are all rows or a sample; the loss is that in the end.
@@ -379,17 +397,34 @@ impl<'a> Odds<'a> {
         (1.0 - 0.5 / varying as f32).powf(halvings)
     }
 
-    /// Returns the chance that a cut with such a side passes in all worlds. It is as if values were dealt anew in each and independently.
+    /// Returns the chance that a cut with such a smaller side passes in all worlds. The estimate takes values and worlds as independent.
     fn passes(&mut self, side: usize) -> f32 {
         if self.of_side[side].is_nan() {
-            let one: f64 =
-                self.counts.iter().map(|&(count, values)| self.fits(side, count).powi(values as i32)).product();
-            self.of_side[side] = one.powi(self.l as i32) as f32;
+            let fits = |count: usize| match self.worlds {
+                Worlds::Shifts => self.fits(side, count).powi(self.l as i32),
+                Worlds::All => self.fits_in_all(side, count),
+            };
+            let all = self.counts.iter().map(|&(count, values)| fits(count).powi(values as i32));
+            self.of_side[side] = all.product::<f64>() as f32;
         }
         self.of_side[side]
     }
 
-    /// Returns the chance that both sides have few of `count` rows: hypergeometric. The sides are diverse then.
+    /// Returns the chance that a value keeps both sides diverse in all rearrangements.
+    ///
+    /// `count` rows have the value, each in a ring of its own. The smaller side has `side` rows. The function takes rings of `l` people, and both sides, as
+    /// independent, and the number of rings with people on a side as normal.
+    fn fits_in_all(&self, side: usize, count: usize) -> f64 {
+        let of = |side: usize| {
+            let touched = 1.0 - (1.0 - side as f64 / self.rows as f64).powi(self.l as i32);
+            let (mean, spread) = (count as f64 * touched, (count as f64 * touched * (1.0 - touched)).sqrt());
+            let room = (side / self.l) as f64 + 0.5 - mean;
+            if spread < 1e-9 { f64::from(u8::from(room > 0.0)) } else { below(room / spread) }
+        };
+        of(side) * of(self.rows - side)
+    }
+
+    /// Returns the chance that a value of `count` rows keeps both sides diverse: hypergeometric.
     fn fits(&self, side: usize, count: usize) -> f64 {
         let other = self.rows - side;
         let least = count.saturating_sub(other / self.l);
@@ -411,6 +446,13 @@ impl<'a> Odds<'a> {
         let to = most.min((mean + far) as usize);
         (from..=to).map(chance).sum::<f64>().min(1.0)
     }
+}
+
+/// Returns the chance that a normal variable is below so many standard deviations.
+///
+/// The logistic law stands for the normal one: it is within a hundredth of it.
+fn below(deviations: f64) -> f64 {
+    1.0 / (1.0 + (-1.702 * deviations).exp())
 }
 
 #[cfg(test)]
@@ -435,7 +477,7 @@ mod tests {
         for l in [2, 3] {
             for side in 1..=4_u32 {
                 let all = || (0_u32..1 << 8).filter(|mask| mask.count_ones() == side);
-                let odds = Odds::new(&logs, l, 8, &[3, 2, 1, 1, 1]);
+                let odds = Odds::new(&logs, l, Worlds::Shifts, 8, &[3, 2, 1, 1, 1]);
                 for (value, count) in [(0, 3), (1, 2), (2, 1)] {
                     let fits = |mask: &u32| {
                         let inside = (0..8).filter(|&i| mask >> i & 1 == 1 && values[i] == value).count();

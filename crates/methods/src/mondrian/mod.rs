@@ -56,6 +56,7 @@ pub use self::places::{PlaceSample, places};
 use super::capabilities::{CellColumns, FAIR_IN_CELLS};
 use super::given::{Declared, Given, Trial};
 use super::parameters::{FunctionSignature, Kind, Parameter};
+use super::rings::Worlds;
 use super::{Against, CellsBy, Method, Monitor, Needs, Promises, Share, State};
 use crate::error::{Error, Result};
 use crate::microdata::Microdata;
@@ -152,8 +153,12 @@ impl Mondrian {
         };
         let (values, source) = (&microdata.sensitive_codes, Streams(seed));
         let least = self.k.max(l);
-        let fair = Fair { microdata, values, l, least, without_rings: true, cuts: self.cuts, source: &source, monitor };
+        let (cuts, worlds) = (self.cuts, Worlds::Shifts);
+        // Rings are closer than leaves, and as safe; where k asks for more people than l, only leaves have as many.
+        let without_rings = self.k > l;
+        let fair = Fair { microdata, values, l, worlds, least, without_rings, cuts, source: &source, monitor };
         let Leaves { ends, rings } = fair.leaves()?;
+        let ends = if without_rings { ends } else { rings.ends };
         Ok((std::iter::once(0).chain(ends).collect(), rings.people))
     }
 }
@@ -191,8 +196,22 @@ impl Declared for Mondrian {
     };
 
     const TRIALS: &'static [Trial] = &[
-        Trial { parameter: "l", arguments: "l => {}", form: Form::Intervals, bounded: true, by_values: true },
-        Trial { parameter: "k", arguments: "k => {}", form: Form::Intervals, bounded: false, by_values: false },
+        Trial {
+            parameter: "l",
+            arguments: "l => {}",
+            form: Form::Intervals,
+            bounded: true,
+            reader: None,
+            by_values: true,
+        },
+        Trial {
+            parameter: "k",
+            arguments: "k => {}",
+            form: Form::Intervals,
+            bounded: false,
+            reader: None,
+            by_values: false,
+        },
     ];
 
     fn of(given: &Given<'_>) -> EngineResult<Self> {
@@ -343,7 +362,7 @@ pub(super) fn leaves_with_worlds(
     seed: [u8; 32],
     monitor: &Monitor,
 ) -> Result<Leaves> {
-    leaves_by(microdata, l, cuts, &Streams(seed), monitor)
+    leaves_by(microdata, l, Worlds::Shifts, cuts, &Streams(seed), monitor)
 }
 
 /// Returns the same, with draws from elsewhere.
@@ -353,12 +372,13 @@ pub(super) fn leaves_with_worlds(
 pub(super) fn leaves_by(
     microdata: &Microdata,
     l: usize,
+    worlds: Worlds,
     cuts: Cuts,
     source: &impl Source,
     monitor: &Monitor,
 ) -> Result<Leaves> {
     let values = &microdata.sensitive_codes;
-    Fair { microdata, values, l, least: l, without_rings: false, cuts, source, monitor }.leaves()
+    Fair { microdata, values, l, worlds, least: l, without_rings: false, cuts, source, monitor }.leaves()
 }
 
 /// Returns the bytes of a row while a table is cut into [`leaves_with_worlds`]. These are for its way through the cuts, with room to cut, its value, its place

@@ -12,6 +12,7 @@ use crate::error::{Error, Result};
 use crate::microdata::{Microdata, of_width};
 use crate::mondrian::{self, Cuts, Source};
 use crate::release::Groups;
+use crate::rings::Worlds;
 use crate::{Monitor, assignment};
 
 /// Returns the groups that are rings of leaves which are cut by all worlds: neither cuts nor groups tell anything of values but that those of a group differ.
@@ -22,8 +23,8 @@ pub(super) fn fair(
     source: &impl Source,
     monitor: &Monitor,
 ) -> Result<Groups> {
-    let rings = mondrian::leaves_by(microdata, l, cuts, source, monitor)?.rings;
-    if !of_width!(&microdata.sensitive_codes, codes => rings.are_rings(microdata.rows, codes)) {
+    let rings = mondrian::leaves_by(microdata, l, Worlds::Shifts, cuts, source, monitor)?.rings;
+    if !of_width!(&microdata.sensitive_codes, codes => rings.are_rings(microdata.rows, l, codes)) {
         return Err(Error::internal("rings that are none; nothing was published"));
     }
     let sensitive = microdata.sensitive_of(&rings.people);

@@ -203,6 +203,7 @@ impl Declared for Muco {
         arguments: "1.0 / {}",
         form: Form::Perturbed,
         bounded: false,
+        reader: None,
         by_values: true,
     }];
 

@@ -120,7 +120,7 @@ fn rings(release: &Release) -> Vec<Shown> {
 fn remembered(release: Release, state: &State, layout: &Layout, number: i64) -> (Published, Vec<Entry>) {
     let description = Description::new("test", "{}".into(), "x".into(), None);
     let (view, form) = (View::Public, Form::Perturbed);
-    let shape = Shape { view, form, signatures: false, labels: false, nodes: false, counted: true };
+    let shape = Shape { view, form, signatures: false, labels: false, rings: false, nodes: false, counted: true };
     let public = Arc::new(schema(layout, shape, &description));
     let published = Published::new(release, public, RowOrder::Random, &mut ChaCha20Rng::seed_from_u64(number as u64));
     let kind = StateKind::Dealt;

@@ -138,7 +138,7 @@ fn check(microdata: &Microdata, rings: &Rings, boxes: &[[u32; 2]]) -> Result<()>
     let mut place_of = vec![0; microdata.rows];
     (0..).zip(&rings.people).for_each(|(place, &row)| place_of[row as usize] = place);
     let mut right = boxes.len() == microdata.rows * d
-        && of_width!(&microdata.sensitive_codes, codes => rings.are_rings(microdata.rows, codes));
+        && of_width!(&microdata.sensitive_codes, codes => rings.are_rings(microdata.rows, rings.width + 1, codes));
     for world in 0..=rings.width {
         if right {
             rings.each(world, |person, whose| {

@@ -120,6 +120,7 @@ fn run(
         form: method.form(),
         signatures: false,
         labels: false,
+        rings: false,
         nodes: flat,
         counted: false,
     };

@@ -205,7 +205,7 @@ pub(super) fn rings(
     let most = of_width!(&microdata.sensitive_codes, codes => assignment::occurrences(codes)).into_iter().max();
     assignment::check_eligible(what, microdata.rows, most.unwrap_or(0), l, sensitive.field.name())?;
     let leaves = monitor.phase("buckets", || mondrian::leaves_with_worlds(microdata, l, cuts, seed, monitor))?;
-    match of_width!(&microdata.sensitive_codes, codes => leaves.rings.are_rings(microdata.rows, codes)) {
+    match of_width!(&microdata.sensitive_codes, codes => leaves.rings.are_rings(microdata.rows, l, codes)) {
         true => Ok(leaves.rings),
         false => Err(Error::internal("rings that are none; nothing was published")),
     }

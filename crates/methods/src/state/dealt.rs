@@ -20,8 +20,6 @@ use crate::release::Published;
 
 /// Column of a ledger: the sensitive value that somebody is published with.
 pub const VALUE: &str = "sensitive_value";
-/// Column of a ledger: the number of somebody's ring among those of the release that drew it.
-pub const RING: &str = "ring";
 /// Column of a ledger: somebody's place in the order of their ring, from 0.
 pub const PLACE: &str = "place";
 /// Column of a ledger: for each quasi-identifier, the place in the ring of the person whose value somebody's row shows.
@@ -274,7 +272,7 @@ impl Memory {
 pub(super) fn fields(sensitive: &FieldRef) -> [Field; 4] {
     [
         Field::new(VALUE, sensitive.data_type().clone(), false),
-        Field::new(RING, DataType::Int64, false),
+        Field::new(super::RING, DataType::Int64, false),
         Field::new(PLACE, DataType::Int32, false),
         Field::new(SHOWN, DataType::List(Arc::new(Field::new_list_field(DataType::Int32, true))), false),
     ]

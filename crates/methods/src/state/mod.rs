@@ -8,6 +8,7 @@
 //! | [`NumberedSignatures`](StateKind::NumberedSignatures) | the same | the same, and who of them was in the first release |
 //! | [`LabelledSignatures`](StateKind::LabelledSignatures) | the same | those of the most recent group, and everybody's place among them |
 //! | [`DatedSignatures`](StateKind::DatedSignatures) | the same | the same at every release, so that it is known when that was |
+//! | [`Rings`](StateKind::Rings) | everybody ever published | the same as signatures, and the number of the ring that stays together |
 //! | [`People`](StateKind::People) | everybody ever published | that they were, of methods that remember nothing else |
 //! | [`Dealt`](StateKind::Dealt) | everybody ever published | their ring, their sensitive value, and whose quasi-identifiers their row shows, for ever |
 //! | [`Worlds`](StateKind::Worlds) | everybody | whose values they carry in which world; commitments to the values that travel |
@@ -32,7 +33,7 @@ use serde::{Deserialize, Serialize};
 pub use self::calendar::MOST_STEPS;
 pub(crate) use self::dealt::Dealt;
 use self::dealt::DealtReader;
-pub use self::dealt::{PLACE, RING, SHOWN, VALUE};
+pub use self::dealt::{PLACE, SHOWN, VALUE};
 pub use self::own::SEAL;
 pub use self::signatures::Signatures;
 use self::signatures::{Says, SignaturesReader};
@@ -42,7 +43,8 @@ use self::worlds::WorldsReader;
 pub(crate) use self::worlds::resealed;
 use crate::error::{Error, Result};
 use crate::microdata::{EncodedColumns, HashKey, Layout, Microdata, MicrodataBuilder};
-use crate::release::Published;
+pub use crate::release::RING;
+use crate::release::{Form, Published, Shape, View};
 
 /// Column of a ledger: whom an entry is about.
 pub const IDENTIFIER: &str = "identifier";
@@ -73,6 +75,8 @@ pub enum StateKind {
     LabelledSignatures,
     /// The same of everybody at every release: the number of the latest one says how many releases ago it was.
     DatedSignatures,
+    /// Identifier, signature, own value, and the number of the ring, all of them for ever.
+    Rings,
     /// Identifier, and the number of the release. Of publications whose method knows of no earlier release, where rows have identifiers: nobody may
     /// be in two of them. An INSERT counts those who are by a plan of its own, so that no method is given this.
     People,
@@ -93,6 +97,8 @@ pub struct Facts {
     pub signatures: bool,
     /// They show beside them the label of everybody's own value, for signatures change.
     pub labels: bool,
+    /// They show beside them which people stay together for ever.
+    pub rings: bool,
     /// Presence of numbers in private releases that are passed by hand.
     pub numbers: Numbers,
     /// Values are sealed: of each column that travels, every value has a hash while that is done.
@@ -117,13 +123,21 @@ impl StateKind {
     /// Says what others have to know of it.
     #[doc(hidden)]
     pub fn facts(self) -> Facts {
-        let none = Facts { signatures: false, labels: false, numbers: Numbers::Ignored, sealed: false, counted: false };
+        let none = Facts {
+            signatures: false,
+            labels: false,
+            rings: false,
+            numbers: Numbers::Ignored,
+            sealed: false,
+            counted: false,
+        };
         let signatures = Facts { signatures: true, ..none };
         match self {
             Self::Signatures => Facts { sealed: true, ..signatures },
             Self::NumberedSignatures => Facts { sealed: true, numbers: Numbers::Required, ..signatures },
             Self::LabelledSignatures => Facts { labels: true, numbers: Numbers::Optional, ..signatures },
             Self::DatedSignatures => Facts { labels: true, numbers: Numbers::Required, ..signatures },
+            Self::Rings => Facts { sealed: true, rings: true, ..signatures },
             Self::People => none,
             Self::Dealt => Facts { counted: true, ..none },
             Self::Worlds => Facts { sealed: true, ..none },
@@ -131,14 +145,25 @@ impl StateKind {
         }
     }
 
+    /// Returns the shape of a single release whose method leaves state of this kind.
+    pub fn shape(kind: Option<Self>, view: View, form: Form, nodes: bool) -> Shape {
+        let (signatures, labels, rings) =
+            kind.map(Self::facts).map_or((false, false, false), |facts| (facts.signatures, facts.labels, facts.rings));
+        Shape { view, form, signatures, labels, rings, nodes, counted: false }
+    }
+
     fn schema(self, layout: &Layout) -> Result<SchemaRef> {
         let nothing = || Error::internal("nothing to remember people by");
         let id = layout.identifier.as_ref().ok_or_else(nothing)?;
         let mut fields = vec![Field::new(IDENTIFIER, id.data_type().clone(), false)];
         match self {
-            Self::Signatures | Self::NumberedSignatures | Self::LabelledSignatures | Self::DatedSignatures => {
+            Self::Signatures
+            | Self::NumberedSignatures
+            | Self::LabelledSignatures
+            | Self::DatedSignatures
+            | Self::Rings => {
                 let sensitive = layout.sensitive.as_ref().ok_or_else(nothing)?;
-                fields.extend(signatures::fields(sensitive, self.facts().labels));
+                fields.extend(signatures::fields(sensitive, self.facts()));
             }
             Self::Dealt => fields.extend(dealt::fields(layout.sensitive.as_ref().ok_or_else(nothing)?)),
             Self::Worlds | Self::ValuedWorlds => {
@@ -157,7 +182,7 @@ impl StateKind {
     #[doc(hidden)]
     pub fn columns_read(self, layout: &Layout) -> Result<Vec<FieldRef>> {
         let schema = self.schema(layout)?;
-        let needed = |field: &&FieldRef| self != Self::Signatures || field.name() != RELEASE;
+        let needed = |field: &&FieldRef| !matches!(self, Self::Signatures | Self::Rings) || field.name() != RELEASE;
         Ok(schema.fields().iter().filter(needed).cloned().collect())
     }
 
@@ -168,7 +193,9 @@ impl StateKind {
     #[doc(hidden)]
     pub fn members(self, published: &Published, known: &State) -> Result<Vec<u32>> {
         Ok(match self {
-            Self::Signatures | Self::NumberedSignatures => signatures::members(published, known.signatures()?, false),
+            Self::Signatures | Self::NumberedSignatures | Self::Rings => {
+                signatures::members(published, known.signatures()?, false)
+            }
             Self::LabelledSignatures => signatures::members(published, known.signatures()?, true),
             Self::DatedSignatures | Self::People => published.members(|_| true),
             Self::Dealt => dealt::members(published, known.dealt()?),
@@ -191,12 +218,11 @@ impl StateKind {
         let mut columns: Vec<ArrayRef> = vec![published.identifiers(members)?];
         let release: ArrayRef = Arc::new(Int64Array::from(vec![number as i64; members.len()]));
         match self {
-            Self::Signatures | Self::NumberedSignatures => {
-                columns.extend(signatures::entries(published, members, false)?);
-            }
-            Self::LabelledSignatures | Self::DatedSignatures => {
-                columns.extend(signatures::entries(published, members, true)?);
-            }
+            Self::Signatures
+            | Self::NumberedSignatures
+            | Self::LabelledSignatures
+            | Self::DatedSignatures
+            | Self::Rings => columns.extend(signatures::entries(published, members, self.facts())?),
             Self::Dealt => columns.extend(dealt::entries(published, members)?),
             Self::Worlds | Self::ValuedWorlds => columns.extend(worlds::entries(published, members, schema)?),
             Self::People => {}
@@ -230,7 +256,8 @@ impl State {
                 StateKind::Signatures
                 | StateKind::NumberedSignatures
                 | StateKind::LabelledSignatures
-                | StateKind::DatedSignatures,
+                | StateKind::DatedSignatures
+                | StateKind::Rings,
             ) => Self::Signatures(Signatures::default()),
             Some(StateKind::Dealt) => Self::Dealt(Dealt::default()),
             Some(StateKind::Worlds | StateKind::ValuedWorlds) => Self::Worlds(Partners::default()),
@@ -339,6 +366,7 @@ impl StateReader {
             StateKind::NumberedSignatures => Self::Signatures(SignaturesReader::new(id, Says::First)),
             StateKind::LabelledSignatures => Self::Signatures(SignaturesReader::new(id, Says::Labels)),
             StateKind::DatedSignatures => Self::Signatures(SignaturesReader::new(id, Says::Dates)),
+            StateKind::Rings => Self::Signatures(SignaturesReader::new(id, Says::Rings)),
             StateKind::People => return Err(Error::internal("people who are not read")),
             StateKind::Dealt => Self::Dealt(DealtReader::new(id, layout.quasi.len())),
             StateKind::Worlds | StateKind::ValuedWorlds => Self::Worlds(None),

@@ -5,15 +5,16 @@ use std::sync::Arc;
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Int64Type};
+use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
-use super::RELEASE;
 use super::calendar::Calendar;
 use super::entries::Entries;
 use super::own::{self, OwnValues, SEAL};
+use super::{Facts, RELEASE};
 use crate::error::{Error, Result, thousands};
 use crate::microdata::{Codes, ColumnEncoder, EncodedColumns, IdentifierBuilder};
-use crate::release::{LABEL, Published, SIGNATURE, signature_type};
+use crate::release::{LABEL, Published, RING, SIGNATURE, signature_type};
 
 /// Signatures by earlier releases of the rows of microdata: codes of the sensitive attribute, each once, of
 /// everybody who was published before.
@@ -30,6 +31,8 @@ pub struct Signatures {
     /// Steps of the law since each row was published last, where that is known; else empty.
     steps_of: OfRows,
     all: Arc<[Box<[u32]>]>,
+    /// Number of the ring of each, where people stay together; else empty. Then equal signatures of several rings are several.
+    rings: Arc<[i64]>,
     /// Number of people of the first release with each signature; empty if that was not asked for, or nobody was ever published.
     first: Arc<[usize]>,
     /// True for rows with another value than before, where values must stay; empty without any.
@@ -72,6 +75,11 @@ impl Signatures {
         &self.all
     }
 
+    /// Returns the number of the ring of each signature; empty if there are no rings.
+    pub fn rings(&self) -> &[i64] {
+        &self.rings
+    }
+
     /// Returns the number of a row's signature, if its identifier was ever published.
     #[inline]
     pub fn number_of(&self, row: usize) -> Option<u32> {
@@ -104,6 +112,7 @@ impl Signatures {
             label_of: self.label_of.part(rows),
             steps_of: self.steps_of.part(rows),
             all: Arc::clone(&self.all),
+            rings: Arc::clone(&self.rings),
             first: Arc::clone(&self.first),
             changed: rows.iter().filter_map(|&row| self.changed.get(row as usize)).copied().collect(),
             held: 0,
@@ -129,7 +138,7 @@ impl Signatures {
     }
 }
 
-/// What earlier releases say beside everybody's signature.
+/// Facts that earlier releases hold of each person, beside the signature.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Says {
     /// Everybody's own value.
@@ -140,6 +149,8 @@ pub(super) enum Says {
     Labels,
     /// Labels; and by their numbers, how long ago everybody was published.
     Dates,
+    /// Everybody's own value, and the number of everybody's ring: the people who stay together.
+    Rings,
 }
 
 /// Reader of the identifier and `signature` columns of earlier private releases, and of own values.
@@ -152,6 +163,8 @@ pub(super) struct SignaturesReader {
     label_of: Codes,
     /// Release of each entry; empty if that is not known.
     releases: Vec<i64>,
+    /// Number of each entry's ring; empty if there are none.
+    ring_of: Vec<i64>,
     /// Everybody's own value, where it must stay.
     own: OwnValues,
     /// Signatures, in provisional codes.
@@ -178,6 +191,7 @@ impl SignaturesReader {
             signature_of: Codes::default(),
             label_of: Codes::default(),
             releases: Vec::new(),
+            ring_of: Vec::new(),
             own: OwnValues::default(),
             sets: FxHashMap::default(),
             set_bytes: 0,
@@ -194,7 +208,8 @@ impl SignaturesReader {
     /// When a published row has no signature, no label or no number, when a signature holds NULL, and with labels when it holds
     /// a value twice or has no such place.
     pub(super) fn append(&mut self, batch: &RecordBatch, sensitive: &mut ColumnEncoder) -> Result<()> {
-        let (labelled, numbered) = (matches!(self.says, Says::Labels | Says::Dates), self.says != Says::Signatures);
+        let labelled = matches!(self.says, Says::Labels | Says::Dates);
+        let numbered = labelled || self.says == Says::First;
         let unknown = || Error::internal("signatures of people whose own values are not known");
         let [ids, lists, ..] = batch.columns() else {
             return Err(Error::internal("signatures without identifiers"));
@@ -226,6 +241,17 @@ impl SignaturesReader {
                 )));
             }
             self.releases.extend_from_slice(releases.as_primitive::<Int64Type>().values());
+        }
+        if self.says == Says::Rings {
+            let rings = batch.column_by_name(RING).ok_or_else(|| Error::internal("signatures without rings"))?;
+            let rings = datafusion::arrow::compute::filter(&cast(rings, &DataType::Int64)?, &published)?;
+            if rings.null_count() > 0 {
+                return Err(Error::refused(format!(
+                    "`previous` has {} rows with an identifier but with a NULL in column {RING}; pass the private releases (private => true) unchanged",
+                    thousands(rings.null_count())
+                )));
+            }
+            self.ring_of.extend_from_slice(rings.as_primitive::<Int64Type>().values());
         }
         let ids = datafusion::arrow::compute::filter(ids, &published)?;
         let lists = datafusion::arrow::compute::filter(lists, &published)?;
@@ -303,7 +329,7 @@ impl SignaturesReader {
         self.identifiers.size()
             + self.signature_of.size()
             + self.label_of.size()
-            + self.releases.capacity() * size_of::<i64>()
+            + (self.releases.capacity() + self.ring_of.capacity()) * size_of::<i64>()
             + self.own.size()
             + self.set_bytes
     }
@@ -347,6 +373,10 @@ impl SignaturesReader {
         }
         let mut signature_of = self.signature_of;
         signature_of.rank(&renumbered);
+        let mut rings = Vec::new();
+        if self.says == Says::Rings {
+            (signature_of, rings) = by_ring(&mut sets, &signature_of, &self.ring_of);
+        }
 
         let entries = Entries::find(self.identifiers, microdata, key)?;
         let label_of = self.label_of;
@@ -453,6 +483,7 @@ impl SignaturesReader {
             label_of: labels_of_rows,
             steps_of: steps_of_rows,
             all: signatures,
+            rings: rings.into(),
             first: first.into(),
             changed,
             held: 0,
@@ -462,12 +493,32 @@ impl SignaturesReader {
     }
 }
 
+/// Replaces signatures by those of rings, in the order of signatures and ring numbers.
+///
+/// Returns the place of each entry's ring in that order, and the lasting number of each ring.
+fn by_ring(sets: &mut Vec<(Box<[u32]>, u32)>, signature_of: &Codes, ring_of: &[i64]) -> (Codes, Vec<i64>) {
+    let entry = |entry: usize| (signature_of.at(entry as u32), ring_of[entry]);
+    let mut all: Vec<(u32, i64)> = (0..ring_of.len()).map(entry).collect();
+    all.par_sort_unstable();
+    all.dedup();
+    let place = |ring: usize| all.partition_point(|other| *other < entry(ring)) as u32;
+    let places = Codes::collected(all.len() as u32, ring_of.len(), |entry| place(entry as usize));
+    let signature = |(number, &(signature, _)): (u32, &(u32, i64))| (sets[signature as usize].0.clone(), number);
+    *sets = (0..).zip(&all).map(signature).collect();
+    (places, all.into_iter().map(|(_, ring)| ring).collect())
+}
+
 /// Returns the columns of an entry between its person and its release.
-pub(super) fn fields(sensitive: &FieldRef, labelled: bool) -> [Field; 2] {
-    let signature = Field::new(SIGNATURE, signature_type(sensitive.data_type()), false);
-    let own =
-        if labelled { Field::new(LABEL, DataType::Int32, false) } else { Field::new(SEAL, DataType::Int64, false) };
-    [signature, own]
+pub(super) fn fields(sensitive: &FieldRef, facts: Facts) -> Vec<Field> {
+    let mut fields = vec![Field::new(SIGNATURE, signature_type(sensitive.data_type()), false)];
+    fields.push(match facts.labels {
+        true => Field::new(LABEL, DataType::Int32, false),
+        false => Field::new(SEAL, DataType::Int64, false),
+    });
+    if facts.rings {
+        fields.push(Field::new(RING, DataType::Int64, false));
+    }
+    fields
 }
 
 /// Returns the members who get an entry: people who were not published before, or, where signatures change, not with these values.
@@ -482,10 +533,11 @@ pub(super) fn members(published: &Published, known: &Signatures, change: bool) -
 ///
 /// # Errors
 /// When Arrow fails to gather values.
-pub(super) fn entries(published: &Published, members: &[u32], labelled: bool) -> Result<Vec<ArrayRef>> {
+pub(super) fn entries(published: &Published, members: &[u32], facts: Facts) -> Result<Vec<ArrayRef>> {
     let signatures = published.signatures(members)?;
-    let own = if labelled { published.labels(members) } else { own::seals(published, members)? };
-    Ok(vec![signatures, own])
+    let own = if facts.labels { published.labels(members) } else { own::seals(published, members)? };
+    let rings = facts.rings.then(|| published.rings(members)).transpose()?;
+    Ok([signatures, own].into_iter().chain(rings).collect())
 }
 
 #[cfg(test)]

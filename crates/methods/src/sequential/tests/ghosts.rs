@@ -64,7 +64,7 @@ impl Series {
         let release = self.method.release(microdata, &state, &Monitor::default(), &mut rng)?;
         let description = Description::new("test", "{}".into(), "x".into(), None);
         let (view, form) = (View::Public, self.method.form());
-        let shape = Shape { view, form, signatures: false, labels: false, nodes: false, counted: true };
+        let shape = Shape { view, form, signatures: false, labels: false, rings: false, nodes: false, counted: true };
         let whole = super::schema(&layout, shape, &description);
         let fields = whole.fields().iter().filter(|field| field.name().len() > 2 || named(field.name()));
         let public = Arc::new(Schema::new(fields.cloned().collect::<Vec<_>>()));

@@ -1,0 +1,199 @@
+//! Close groups: neighbours of one cohort, who share a group in all releases.
+//!
+//! The *cohort* of a release are its new people. The method cuts the cohort by quasi-identifiers, with cuts that all worlds decide
+//! ([`fair`](super::super::mondrian)). The rings of the leaves are the groups: `m` people or a few more, all with different values. A ring never changes.
+//! A later release publishes a ring while one of its people is present. It publishes all values of the ring, with counterfeits for absent people.
+//!
+//! [`Reader::Stranger`] tests cuts in `m` worlds, and puts neighbours of a leaf into one ring. A reader who knows nobody's value gives each value of a
+//! group at most `1/m` (theorem A of `docs/theory.md`). [`Reader::Participant`] tests cuts in all rearrangements inside of rings, and draws rings uniformly
+//! in each leaf. The bound then also holds for a reader who knows the values of any people outside of the group (theorem B).
+
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+
+use super::division::refuse_changed;
+use super::{Drawn, MInvariance};
+use crate::error::{Error, Result};
+use crate::microdata::{Microdata, of_width};
+use crate::mondrian::{self, Cuts, Source};
+use crate::release::{COUNTERFEIT, Groups};
+use crate::rings::Worlds;
+use crate::state::Signatures;
+use crate::{Monitor, assignment};
+
+/// Choice of the people who share a group.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Grouping {
+    /// Neighbours of one cohort, the same in all releases.
+    #[default]
+    Close,
+    /// People of the whole table with one signature. The groups are made anew for every release, as in the paper.
+    Cohort,
+}
+
+impl Grouping {
+    /// Returns the mode of releases without the parameter.
+    pub(super) fn unsaid() -> Self {
+        Self::Cohort
+    }
+
+    pub(super) fn is_unsaid(&self) -> bool {
+        *self == Self::unsaid()
+    }
+}
+
+/// The best informed reader for whom close groups keep the bound.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Reader {
+    /// Knows nobody's value, not even their own.
+    #[default]
+    Stranger,
+    /// Knows values of people outside of the group, and their own.
+    Participant,
+}
+
+impl Reader {
+    pub(super) fn is_stranger(&self) -> bool {
+        *self == Self::Stranger
+    }
+
+    fn worlds(self) -> Worlds {
+        match self {
+            Self::Stranger => Worlds::Shifts,
+            Self::Participant => Worlds::All,
+        }
+    }
+}
+
+/// Maker of the groups of a release: rings of earlier releases, and rings of new people.
+pub(super) struct CloseGroups<'a, S> {
+    pub method: &'a MInvariance,
+    pub microdata: &'a Microdata,
+    pub known: &'a Signatures,
+    pub source: &'a S,
+    /// Random part of the numbers of new rings; the same for releases of one seed.
+    pub first: i64,
+    pub monitor: &'a Monitor,
+}
+
+impl<S: Source> CloseGroups<'_, S> {
+    /// Makes the groups, and counts the rows that are withheld.
+    ///
+    /// # Errors
+    /// When a person has another value than before. When one value makes up more than `1/m` of the new people, and the method refuses such people.
+    pub(super) fn groups(&self) -> Result<(Groups, usize)> {
+        let rows = self.microdata.rows as u32;
+        let fresh: Vec<u32> = (0..rows).filter(|&row| self.known.number_of(row as usize).is_none()).collect();
+        let mut groups = self.returning(rows as usize - fresh.len())?;
+        if fresh.is_empty() {
+            return Ok((groups, 0));
+        }
+        let all = fresh.len() == self.microdata.rows;
+        let part = if all { None } else { Some(self.microdata.part(&fresh)) };
+        let (mut drawn, withheld) = self.drawn(part.as_ref().unwrap_or(self.microdata))?;
+        drawn.rings = self.new_numbers(&drawn, &fresh)?;
+        groups.append(drawn, &fresh, None);
+        Ok((groups, withheld))
+    }
+
+    /// Returns the numbers of new rings, which ascend from a random first number.
+    ///
+    /// The first number depends on the identifier of a new person. A person is new only once, so other releases and cells of one seed have other numbers.
+    ///
+    /// # Errors
+    /// When Arrow cannot hash an identifier.
+    fn new_numbers(&self, drawn: &Groups, fresh: &[u32]) -> Result<Vec<i64>> {
+        let Some(&row) = drawn.members.iter().find(|&&row| row != COUNTERFEIT) else {
+            return Ok(Vec::new());
+        };
+        // A public release alone is made without identifiers. Nobody can continue it, and its numbers are not shown.
+        let people = self.microdata.people.as_ref();
+        let salt = people.map_or(Ok(0), |people| people.salt(fresh[row as usize]))?;
+        let first = (self.first ^ salt) >> 1;
+        Ok((0..drawn.len() as i64).map(|ring| first + ring).collect())
+    }
+
+    /// Returns the rings of earlier releases with people present, of whom there are `people`.
+    ///
+    /// A ring has the present person of each of its values, or a counterfeit.
+    ///
+    /// # Errors
+    /// When a person has another value than before, and when memory is short.
+    fn returning(&self, people: usize) -> Result<Groups> {
+        let Self { microdata, known, .. } = *self;
+        let mut groups = Groups { starts: vec![0], ..Groups::default() };
+        if people == 0 {
+            return Ok(groups);
+        }
+        let ring_of = |row: u32| known.number_of(row as usize).map(|ring| (ring, row));
+        let mut present: Vec<(u32, u32)> = (0..microdata.rows as u32).into_par_iter().filter_map(ring_of).collect();
+        let changed = |&(ring, row): &(u32, u32)| {
+            let value = microdata.sensitive_codes.at(row);
+            known.is_changed(row as usize) || known.all()[ring as usize].binary_search(&value).is_err()
+        };
+        let changed = present.par_iter().filter(|person| changed(person)).count();
+        if changed > 0 {
+            return Err(refuse_changed(changed));
+        }
+        present.par_sort_unstable();
+        let rings = present.chunk_by(|a, b| a.0 == b.0).map(|ring| ring[0].0);
+        let members: usize = rings.map(|ring| known.all()[ring as usize].len()).sum();
+        self.monitor.charge(self.method.counterfeit_bytes(members - people, microdata.quasi.len()))?;
+        groups.members.reserve_exact(members);
+        groups.sensitive.reserve_exact(members);
+        for ring in present.chunk_by(|a, b| a.0 == b.0) {
+            let (number, start) = (ring[0].0 as usize, groups.members.len());
+            let signature = &known.all()[number];
+            groups.sensitive.extend_from_slice(signature);
+            groups.members.resize(start + signature.len(), COUNTERFEIT);
+            for &(_, row) in ring {
+                let place = signature.binary_search(&microdata.sensitive_codes.at(row)).unwrap_or_default();
+                if std::mem::replace(&mut groups.members[start + place], row) != COUNTERFEIT {
+                    return Err(Error::internal("two people of a ring with one value; nothing was published"));
+                }
+            }
+            groups.starts.push(groups.members.len() as u32);
+            groups.rings.push(*known.rings().get(number).ok_or_else(|| Error::internal("signatures without rings"))?);
+        }
+        Ok(groups)
+    }
+
+    /// Draws rings of new people, and counts the rows that are withheld.
+    fn drawn(&self, microdata: &Microdata) -> Result<(Groups, usize)> {
+        let Self { method: method @ &MInvariance { m, reader, .. }, source, monitor, .. } = *self;
+        if !self.is_eligible(microdata)? {
+            // The paper's method refuses these people, pads or withholds them, without a look at quasi-identifiers.
+            let mut lots = source.at(microdata.rows, microdata.rows);
+            let Drawn { groups, withheld, .. } = method.draw(microdata, &Signatures::default(), monitor, &mut lots)?;
+            return Ok((groups, withheld));
+        }
+        let rings = mondrian::leaves_by(microdata, m, reader.worlds(), Cuts::Tight, source, monitor)?.rings;
+        if !of_width!(&microdata.sensitive_codes, codes => rings.are_rings(microdata.rows, m, codes)) {
+            return Err(Error::internal("rings that are none; nothing was published"));
+        }
+        let mut members = rings.people;
+        // The people of a group stand in the order of its signature.
+        let mut left = members.as_mut_slice();
+        let mut start = 0;
+        let mut parts = Vec::with_capacity(rings.ends.len());
+        for &end in &rings.ends {
+            let (ring, after) = left.split_at_mut((end - start) as usize);
+            parts.push(ring);
+            (left, start) = (after, end);
+        }
+        parts.into_par_iter().with_min_len(1 << 8).for_each(|ring| {
+            ring.sort_unstable_by_key(|&row| microdata.sensitive_codes.at(row));
+        });
+        let sensitive = microdata.sensitive_of(&members);
+        let starts = std::iter::once(0).chain(rings.ends).collect();
+        Ok((Groups { starts, members, sensitive, ..Groups::default() }, 0))
+    }
+
+    fn is_eligible(&self, microdata: &Microdata) -> Result<bool> {
+        let mut counts = vec![0; microdata.sensitive()?.domain.len()];
+        microdata.sensitive_codes.iter().for_each(|code| counts[code as usize] += 1);
+        Ok(counts.iter().all(|&count| assignment::is_eligible(count, microdata.rows, self.method.m)))
+    }
+}
