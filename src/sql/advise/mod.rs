@@ -252,7 +252,7 @@ impl Advice {
                 progress.0.tell(Step::Measured { done, of });
                 measured.push(Measured::of(&bench, &people, setting, self.queries).await?);
             }
-            let recommended = recommend(&measured, &people, self.error, bench.rows());
+            let recommended = recommend(&measured, &people, self.error);
             let scripts = recommended.iter().zip(&measured).map(|(recommended, row)| {
                 recommended.as_ref().map(|_| script(&row.setting, &self.table, &people, &schema))
             });
@@ -281,7 +281,7 @@ impl Advice {
         };
         let columns = vec![
             texts(&|row| row.setting.method.name().to_owned()),
-            texts(&|row| row.setting.method.parameter().to_owned()),
+            texts(&|row| row.setting.method.column()),
             counts(&|row| Some(row.setting.value as i64)),
             numbers(&|row| row.loss),
             numbers(&|row| row.error),

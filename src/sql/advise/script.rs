@@ -28,9 +28,10 @@ fn publication(setting: &Setting, table: &str, people: &TableRoles, schema: &Sch
     let column = |name: &&String| Some(format!("{name} {}", sql_type(schema.field_with_name(name).ok()?.data_type())?));
     let columns = names.iter().map(column).collect::<Option<Vec<_>>>()?.join(", ");
     let names = names.into_iter().map(String::as_str).collect::<Vec<_>>().join(", ");
+    let reader = setting.method.reader().map(|reader| format!(", 'reader' '{reader}'")).unwrap_or_default();
     Some(format!(
         "CREATE EXTERNAL TABLE publication ({columns})\nSTORED AS PUBLICATION LOCATION 'publication/'\nOPTIONS ('begin' 'true', 'method' '{}', '{}' \
-         '{}', 'id' '{}', 'quasi' '{}', 'sensitive' '{sensitive}');\nINSERT INTO publication SELECT {names} FROM {table};",
+         '{}'{reader}, 'id' '{}', 'quasi' '{}', 'sensitive' '{sensitive}');\nINSERT INTO publication SELECT {names} FROM {table};",
         setting.method.name(),
         setting.method.parameter(),
         setting.value,
@@ -68,6 +69,9 @@ mod tests {
         let text = script(&setting, "t", &people("zip"), &schema);
         assert!(text.contains("(id BIGINT, zip INT, disease VARCHAR)") && text.contains("'m' '3'"), "{text}");
         assert!(text.ends_with("INSERT INTO publication SELECT id, zip, disease FROM t;"), "{text}");
+        let participant = Setting { method: Tried::of("m_invariant", "m (participant)"), value: 3 };
+        let text = script(&participant, "t", &people("zip"), &schema);
+        assert!(text.contains("'m' '3', 'reader' 'participant', 'id'"), "{text}");
         // An option cannot name this one.
         let text = script(&setting, "t", &people("Age"), &schema);
         assert!(text.starts_with("CREATE TABLE release1 AS") && text.contains("quasi => \"Age\""), "{text}");

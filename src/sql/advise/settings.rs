@@ -27,7 +27,7 @@ impl Tried {
     #[cfg(test)]
     pub(super) fn of(method: &str, parameter: &str) -> Self {
         let mut all = Self::all().into_iter();
-        all.find(|tried| tried.name() == method && tried.parameter() == parameter).unwrap()
+        all.find(|tried| tried.name() == method && tried.column() == parameter).unwrap()
     }
 
     /// Returns the name of the function.
@@ -38,6 +38,19 @@ impl Tried {
     /// Returns the parameter that is varied.
     pub(super) fn parameter(self) -> &'static str {
         self.trial.parameter
+    }
+
+    /// Returns the parameter as users see it. A reader other than the default stands in parentheses.
+    pub(super) fn column(self) -> String {
+        match self.trial.reader {
+            Some(reader) => format!("{} ({reader})", self.trial.parameter),
+            None => self.trial.parameter.to_owned(),
+        }
+    }
+
+    /// Returns the reader for whom the bound holds, if that is not the default.
+    pub(super) fn reader(self) -> Option<&'static str> {
+        self.trial.reader
     }
 
     /// Returns true if its next release knows of this one.
@@ -93,7 +106,8 @@ impl Setting {
     /// Returns the call on a table with these roles and further arguments.
     pub(super) fn call(&self, table: &str, roles: &str, more: &str) -> String {
         let own = self.method.trial.arguments.replace("{}", &self.value.to_string());
-        format!("{}({table}, {own}, {}{more})", self.method.name(), roles)
+        let reader = self.method.reader().map(|reader| format!(", reader => '{reader}'")).unwrap_or_default();
+        format!("{}({table}, {own}, {roles}{reader}{more})", self.method.name())
     }
 }
 
@@ -125,6 +139,8 @@ mod tests {
         let call = |method| Setting { method, value: 3 }.call("patients", &people(9).roles(), "");
         let roles = "id => person, quasi => (age, \"Zip code\"), sensitive => disease";
         assert_eq!(call(Tried::of("m_invariant", "m")), format!("m_invariant(patients, 3, {roles})"));
+        let participant = call(Tried::of("m_invariant", "m (participant)"));
+        assert_eq!(participant, format!("m_invariant(patients, 3, {roles}, reader => 'participant')"));
         assert_eq!(call(Tried::of("mondrian", "l")), format!("mondrian(patients, l => 3, {roles})"));
     }
 }
