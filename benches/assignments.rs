@@ -3,7 +3,7 @@
 //!
 //! First, people who come and go: 20 releases of 20,000, of whom a twentieth leaves each time and as many come; a tenth of who comes
 //! has been there before. Working adults of the American Community Survey by occupation (529) and by group of occupations (25), ADULT,
-//! and made-up census. `minimal` and `blind` are `balance`, `drawn` is `assignment => 'drawn'` with all values declared. Printed for
+//! and made-up census. `minimal` and `blind` are `balance` with `groups => 'cohort'`, `drawn` is `assignment => 'drawn'` with all values declared. Printed for
 //! each, at releases 2, 5, 10 and 20: counterfeits in percent of the people; at the last one: mean share of a domain that a range covers; median
 //! relative error of counts by value (each row of a group counts as much as the group has people), and of random counts with a range of
 //! every quasi-identifier and of the value. `guess` is a reader who knows the shares of all people that there are: of everybody beside a counterfeit
@@ -35,7 +35,7 @@ const RELEASES: usize = 20;
 const SHOWN: [usize; 4] = [2, 5, 10, 20];
 const MODES: [(&str, &str); 3] = [
     ("minimal", "balance => 'minimal'"),
-    ("blind", "balance => 'blind'"),
+    ("blind", "groups => 'cohort'"),
     ("drawn", "assignment => 'drawn', domain => (SELECT DISTINCT value FROM people)"),
 ];
 

@@ -232,7 +232,7 @@ fn experiment(survey: &[Person], releases: u64) {
         let distinct = MDistinct::new(m).with_on_ineligible(OnIneligible::Counterfeit);
         let methods = [
             ("l-diversity", AnyMethod::Mondrian(diverse)),
-            ("m-invariance", AnyMethod::MInvariance(MInvariance::new(m).with_balance(Balance::Minimal))),
+            ("m-invariance", AnyMethod::MInvariance(MInvariance::of_cohort(m).with_balance(Balance::Minimal))),
             ("m-Distinct", AnyMethod::MDistinct(distinct.clone())),
             ("m-Distinct\\*", AnyMethod::MDistinct(distinct.with_disjoint(true))),
         ];

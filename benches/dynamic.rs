@@ -49,9 +49,11 @@ enum Changes {
 fn methods(changes: Changes) -> Vec<(&'static str, &'static str, &'static str)> {
     let law = "'updates' 'law'";
     match changes {
-        Changes::People => vec![("m_invariant", "m", ""), ("dynamic", "m", "")],
+        Changes::People => vec![("m_invariant", "m", "'groups' 'cohort'"), ("dynamic", "m", "")],
         Changes::Values => vec![("m_distinct", "m", "'updates' 'law', 'disjoint' 'true'"), ("dynamic", "m", law)],
-        Changes::Columns => vec![("sequential", "l", ""), ("m_invariant", "m", ""), ("dynamic", "m", "")],
+        Changes::Columns => {
+            vec![("sequential", "l", ""), ("m_invariant", "m", "'groups' 'cohort'"), ("dynamic", "m", "")]
+        }
         Changes::Everything => vec![("dynamic", "m", law)],
     }
 }

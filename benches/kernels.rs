@@ -28,8 +28,9 @@ const CANDIDATES: &str = "CREATE TABLE candidates AS SELECT person_id, signature
      FROM m_distinct('people', 6, PEOPLE, updates => 'updates', private => true, seed => 1) WHERE person_id IS NOT NULL";
 const WORLDS: &str = "CREATE TABLE worlds AS SELECT * FROM sequential_worlds('people', 5, PEOPLE, seed => 1)";
 
-const KERNELS: [Kernel; 7] = [
-    Kernel("m_invariant", 20_000, &[], "m_invariant('people', 10, PEOPLE, seed => 1)"),
+const KERNELS: [Kernel; 8] = [
+    Kernel("m_invariant", 20_000, &[], "m_invariant('people', 10, PEOPLE, seed => 1, groups => 'cohort')"),
+    Kernel("m_invariant_close", 20_000, &[], "m_invariant('people', 10, PEOPLE, seed => 1)"),
     Kernel(
         "m_distinct",
         20_000,
@@ -53,7 +54,9 @@ const KERNELS: [Kernel; 7] = [
     Kernel(
         "disclosure",
         500,
-        &["CREATE TABLE release AS SELECT * FROM m_invariant('people', 10, PEOPLE, private => true, seed => 1)"],
+        &[
+            "CREATE TABLE release AS SELECT * FROM m_invariant('people', 10, PEOPLE, private => true, seed => 1, groups => 'cohort')",
+        ],
         "disclosure('release', original => 'people', PEOPLE)",
     ),
 ];

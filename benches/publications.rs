@@ -58,7 +58,7 @@ async fn compare(rows: u64) {
         ),
     )
     .await;
-    let previous = "SELECT person_id, signature, occupation FROM private WHERE person_id IS NOT NULL";
+    let previous = "SELECT person_id, signature, ring, occupation FROM private WHERE person_id IS NOT NULL";
     run(&context, &format!("COPY ({previous}) TO '{}'", file("ledger.parquet"))).await;
     let calls = [
         format!("m_invariant('{}', 10, {ROLES})", file("1.parquet")),

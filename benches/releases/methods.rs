@@ -27,9 +27,15 @@ impl Method {
 
 const MOST: u64 = u64::MAX;
 
-pub(crate) const METHODS: [Method; 13] = [
+pub(crate) const METHODS: [Method; 14] = [
     Method { name: "m_invariant, m = 2", call: "m_invariant('census', 2, PEOPLE)", bytes: 28.0, most_rows: MOST },
     Method { name: "m_invariant, m = 10", call: "m_invariant('census', 10, PEOPLE)", bytes: 28.0, most_rows: MOST },
+    Method {
+        name: "m_invariant, m = 10, cohort",
+        call: "m_invariant('census', 10, PEOPLE, groups => 'cohort')",
+        bytes: 28.0,
+        most_rows: MOST,
+    },
     Method {
         name: "m_invariant, m = 10, by group",
         call: "m_invariant('census', 10, PEOPLE) ORDER BY group_id",
@@ -113,7 +119,7 @@ pub(crate) const FILES: [(&str, &str); 8] = [
     ),
     (
         "signatures",
-        "SELECT person_id, signature, occupation FROM m_invariant('census', 10, PEOPLE, private => true) WHERE person_id IS NOT NULL",
+        "SELECT person_id, signature, ring, occupation FROM m_invariant('census', 10, PEOPLE, private => true) WHERE person_id IS NOT NULL",
     ),
     (
         "candidates",

@@ -209,7 +209,7 @@ fn call(harness: &Harness, method: &str, m: usize, changes: Changes, release: us
         options += "updates => law, ";
     }
     match method {
-        "m_invariant" => options += "balance => 'blind', ",
+        "m_invariant" => options += "groups => 'cohort', ",
         "m_distinct" => options += "disjoint => true, ",
         _ => {}
     }
