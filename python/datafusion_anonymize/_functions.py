@@ -26,6 +26,8 @@ def m_invariant(
     quasi: Columns | None = None,
     sensitive: Columns | None = None,
     previous: Inputs | None = None,
+    groups: Literal["close", "cohort"] | None = None,
+    reader: Literal["stranger", "participant"] | None = None,
     balance: Literal["blind", "minimal"] | None = None,
     on_ineligible: Literal["refuse", "counterfeit", "withhold"] | None = None,
     seed: Seed | None = None,

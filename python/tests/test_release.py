@@ -13,7 +13,7 @@ from shared import CENSUS, DATA, WHO
 def test_public_and_private(q1: an.Table) -> None:
     release = an.m_invariant(q1, m=2, **WHO)
     assert release.columns == ["age", "zip", "disease", "group_id", "group_size", "counterfeits"]
-    assert release.private.columns == ["patient_id", *release.columns, "counterfeit", "signature"]
+    assert release.private.columns == ["patient_id", *release.columns, "counterfeit", "signature", "ring"]
     assert len(release) == len(release.private)
     people = [row["patient_id"] for row in release.private.to_pylist() if not row["counterfeit"]]
     assert sorted(people) == sorted(q1["patient_id"])

@@ -30,14 +30,17 @@ const QUASI: &str = "quasi => (age, gender, education), sensitive => occupation"
 /// Returns the name and call of each release. Those that are read again later are made into tables of their names.
 fn releases() -> Vec<(&'static str, String)> {
     vec![
-        ("m_invariant", format!("m_invariant(people, 4, {PEOPLE}, seed => 'a', private => true)")),
-        ("m_invariant_2", format!("m_invariant(later, 4, {PEOPLE}, seed => 'b', private => true, previous => m_invariant)")),
+        ("m_invariant_close", format!("m_invariant(people, 4, {PEOPLE}, seed => 'a', private => true)")),
+        ("m_invariant_close_2", format!("m_invariant(later, 4, {PEOPLE}, seed => 'b', private => true, previous => m_invariant_close)")),
+        ("m_invariant_participant", format!("m_invariant(people, 2, {PEOPLE}, seed => 'a', reader => 'participant')")),
+        ("m_invariant", format!("m_invariant(people, 4, {PEOPLE}, seed => 'a', private => true, groups => 'cohort')")),
+        ("m_invariant_2", format!("m_invariant(later, 4, {PEOPLE}, seed => 'b', private => true, previous => m_invariant, groups => 'cohort')")),
         ("m_invariant_minimal", format!("m_invariant(people, 4, {PEOPLE}, seed => 'a', private => true, balance => 'minimal')")),
         (
             "m_invariant_minimal_2",
             format!("m_invariant(later, 4, {PEOPLE}, seed => 'b', private => true, balance => 'minimal', previous => m_invariant_minimal)"),
         ),
-        ("m_invariant_within", "m_invariant(people, 3, id => person_id, quasi => (age, education), sensitive => occupation, seed => 'a', within => gender)".to_owned()),
+        ("m_invariant_within", "m_invariant(people, 3, id => person_id, quasi => (age, education), sensitive => occupation, seed => 'a', within => gender, groups => 'cohort')".to_owned()),
         ("m_distinct", format!("m_distinct(people, 3, {PEOPLE}, updates => updates, seed => 'a', private => true)")),
         (
             "m_distinct_2",

@@ -176,7 +176,7 @@ async fn a_refused_insert_leaves_every_file_as_it_was() {
         assert!(files(here.path()) == before, "{harmless}");
     }
     let explained = table(&context, &format!("EXPLAIN FORMAT INDENT {Q2}")).await;
-    let plan = "/hospital/, release=2, method=m_invariant, balance=blind, m=2, on_ineligible=refuse, quasi=[age, zip], sensitive=disease";
+    let plan = "/hospital/, release=2, method=m_invariant, balance=blind, groups=close, m=2, on_ineligible=refuse, quasi=[age, zip], sensitive=disease";
     assert!(explained.contains("PublishExec: publication=file://") && explained.contains(plan), "{explained}");
     let analyzed = table(&context, &format!("EXPLAIN ANALYZE {Q2}")).await;
     assert!(analyzed.contains("input_rows=11") && analyzed.contains("previous_rows=11"), "{analyzed}");

@@ -369,10 +369,10 @@ fn private_tables_are_not_served() {
     refused(&["--release", "a=lake/q1.csv"], "this is no Parquet file, or a damaged one; only Parquet says");
     // By other names, columns are what they were.
     let renamed = "SET datafusion.execution.parquet.skip_metadata = false;
-        COPY (SELECT * EXCLUDE (patient_id, counterfeit, signature), counterfeit AS fake FROM 'lake/private.parquet') TO 'lake/fake.parquet';
-        COPY (SELECT * EXCLUDE (patient_id, counterfeit, signature), signature AS sign FROM 'lake/private.parquet') TO 'lake/sign.parquet';
-        COPY (SELECT * EXCLUDE (patient_id, counterfeit, signature), patient_id AS who FROM 'lake/private.parquet') TO 'lake/who.parquet';
-        COPY (SELECT * EXCLUDE (patient_id, counterfeit, signature) FROM 'lake/private.parquet') TO 'lake/rest.parquet'";
+        COPY (SELECT * EXCLUDE (patient_id, counterfeit, signature, ring), counterfeit AS fake FROM 'lake/private.parquet') TO 'lake/fake.parquet';
+        COPY (SELECT * EXCLUDE (patient_id, counterfeit, signature, ring), signature AS sign FROM 'lake/private.parquet') TO 'lake/sign.parquet';
+        COPY (SELECT * EXCLUDE (patient_id, counterfeit, signature, ring), patient_id AS who FROM 'lake/private.parquet') TO 'lake/who.parquet';
+        COPY (SELECT * EXCLUDE (patient_id, counterfeit, signature, ring) FROM 'lake/private.parquet') TO 'lake/rest.parquet'";
     let made = shell(folder.path(), &["-q", "-c", renamed]);
     assert!(made.status.success(), "{}", err(&made));
     for private in ["a=lake/fake.parquet", "a=lake/sign.parquet", "a=lake/who.parquet"] {
