@@ -62,7 +62,8 @@ async fn five_releases_with_people_who_return_disclose_nobody() {
     for (method, memory) in [("m_invariant", true), ("m_invariant", false), ("m_distinct", true)] {
         let distinct = method == "m_distinct";
         let (snapshot, updates) = if distinct { ("changed", ", updates => updates") } else { ("snapshot", "") };
-        let entry = if distinct { "person_id, signature, signature_label" } else { "person_id, signature, occupation" };
+        let entry =
+            if distinct { "person_id, signature, signature_label" } else { "person_id, signature, ring, occupation" };
         let name = |release: i32| format!("{method}_{memory}_{release}");
         for release in 1..=5 {
             let earlier: Vec<String> = (1..release)
