@@ -89,6 +89,7 @@ files! {
     calls
     cells
     census
+    close
     columns
     composite
     disclosure
