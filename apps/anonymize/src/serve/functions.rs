@@ -92,7 +92,6 @@ pub(super) fn only_harmless(context: &SessionContext) {
 /// Adds them to the session that all others are made of.
 pub(super) fn register(context: &SessionContext) {
     let version = format!("PostgreSQL {VERSION} (datafusion-anonymize {})", env!("CARGO_PKG_VERSION"));
-    let version = format!("PostgreSQL {VERSION} (datafusion-anonymize {})", env!("CARGO_PKG_VERSION"));
     let constants: [(&[&str], ScalarValue); 7] = [
         (TRUE, ScalarValue::from(true)),
         (ZERO, ScalarValue::from(0_i32)),
