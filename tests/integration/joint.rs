@@ -94,8 +94,9 @@ async fn m_invariant_keeps_m_values_for_everybody_together() {
     }
 }
 
-/// A known value of one person makes others certain in all releases of a cohort's groups together; in one release alone,
-/// nobody outside the group. Close groups are for ever, so all releases tell such a reader what the first one does.
+/// A known value makes others certain in all releases of whole cohorts.
+///
+/// In one release alone it tells of nobody outside of the group. Close groups are for ever, so that all releases tell such a reader what the first one does.
 #[tokio::test(flavor = "multi_thread")]
 async fn one_known_value_makes_others_certain_over_releases() {
     let context = session();

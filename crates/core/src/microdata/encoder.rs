@@ -143,7 +143,25 @@ impl ColumnEncoder {
     /// # Errors
     /// When DataFusion's grouping fails.
     pub fn intern(&mut self, array: &ArrayRef, groups: &mut Vec<usize>) -> Result<()> {
-        Ok(self.distinct.intern(&[held(array)?], groups)?)
+        let array = self.of_its_type(array)?;
+        Ok(self.distinct.intern(&[held(&array)?], groups)?)
+    }
+
+    /// Casts values to the type that was planned. The engine widens the columns of a UNION after that.
+    fn of_its_type(&self, array: &ArrayRef) -> Result<ArrayRef> {
+        let data_type = self.field.data_type();
+        if array.data_type() == data_type {
+            return Ok(ArrayRef::clone(array));
+        }
+        let safe = CastOptions { safe: true, ..CastOptions::default() };
+        let cast = cast_with_options(array, data_type, &safe)?;
+        match cast.null_count() == array.null_count() {
+            true => Ok(cast),
+            false => Err(Error::refused(format!(
+                "column {} has values that are not of its type {data_type}; cast it in the query to a type that holds them all",
+                self.field.name()
+            ))),
+        }
     }
 
     /// Returns the bytes held.

@@ -140,7 +140,7 @@ impl<S: Source> CloseGroups<'_, S> {
         present.par_sort_unstable();
         let rings = present.chunk_by(|a, b| a.0 == b.0).map(|ring| ring[0].0);
         let members: usize = rings.map(|ring| known.all()[ring as usize].len()).sum();
-        self.monitor.charge(self.method.counterfeit_bytes(members - people, microdata.quasi.len()))?;
+        self.monitor.charge(self.method.counterfeit_bytes(members.saturating_sub(people), microdata.quasi.len()))?;
         groups.members.reserve_exact(members);
         groups.sensitive.reserve_exact(members);
         for ring in present.chunk_by(|a, b| a.0 == b.0) {

@@ -94,7 +94,8 @@ fn cuts_that_look_at_no_value_tell_nothing() {
 /// The same reader before fair cuts, who knows the program but not its draws: of each world many releases.
 #[test]
 fn fair_cuts_tell_nothing() {
-    const RELEASES: u64 = 120;
+    const RELEASES: u64 = 400;
+    const SELDOM: u32 = 400;
     let params = Mondrian { l: Some(2), fair: true, ..Mondrian::new(1) };
     let of_world = |world: Vec<i32>| {
         let seen: Vec<Seen> = (0..RELEASES).map(|seed| publish(&PLACES, &world, &params, seed)).collect();
@@ -106,14 +107,14 @@ fn fair_cuts_tell_nothing() {
             *of.entry(seen).or_default().entry(world.clone()).or_default() += 1;
         }
     }
-    let mut cut = 0;
+    let mut outcomes = 0;
     for (seen, worlds) in &of {
         let all: u32 = worlds.values().sum();
         // What is seen seldom says little of how likely it is.
-        if u64::from(all) < 4 * RELEASES {
+        if all < SELDOM {
             continue;
         }
-        cut += usize::from(seen.len() > 1);
+        outcomes += 1;
         for person in 0..PLACES.len() {
             let mut counts: BTreeMap<i32, u32> = BTreeMap::new();
             worlds.iter().for_each(|(world, times)| *counts.entry(world[person]).or_default() += times);
@@ -123,5 +124,5 @@ fn fair_cuts_tell_nothing() {
             assert!(f64::from(most) / f64::from(all) <= 0.5 + noise, "{seen:?}, {person}: {counts:?}");
         }
     }
-    assert!(cut > 0 && of.len() > cut, "cuts are made, and others are not");
+    assert!(outcomes > 3, "{outcomes} outcomes that are not seldom");
 }

@@ -83,6 +83,14 @@ impl OwnValues {
         })
     }
 
+    /// Returns the provisional code of an entry's value, if values are known.
+    pub(super) fn provisional(&self, entry: u32) -> Option<u32> {
+        match self {
+            Self::Values(codes) => Some(codes.at(entry)),
+            Self::Unknown | Self::Seals(_) => None,
+        }
+    }
+
     /// Counts the entries whose value is not one of their signature; of sealed ones, none. `ranks` are those of provisional codes.
     pub(super) fn strays<'a>(&self, ranks: &[u32], signature_of: impl Fn(u32) -> &'a [u32] + Sync) -> usize {
         let Self::Values(codes) = self else { return 0 };

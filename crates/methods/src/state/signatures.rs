@@ -6,7 +6,7 @@ use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Int64Type};
 use rayon::prelude::*;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::calendar::Calendar;
 use super::entries::Entries;
@@ -436,6 +436,14 @@ impl SignaturesReader {
                 thousands(strays)
             )));
         }
+        let mixed = mixed_rings(&rings, &sets, &signature_of, &self.own, &entries);
+        if mixed > 0 {
+            return Err(Error::refused(format!(
+                "column {RING} of `previous` mixes up people of {} rings: there are more of them than values, or two with one value; pass the private \
+                 releases (private => true) unchanged",
+                thousands(mixed)
+            )));
+        }
         let changed = self.own.changed(&entries, columns)?;
         let mut first = Vec::new();
         if let (Says::First, Some(earliest)) = (self.says, self.releases.iter().min()) {
@@ -506,6 +514,31 @@ fn by_ring(sets: &mut Vec<(Box<[u32]>, u32)>, signature_of: &Codes, ring_of: &[i
     let signature = |(number, &(signature, _)): (u32, &(u32, i64))| (sets[signature as usize].0.clone(), number);
     *sets = (0..).zip(&all).map(signature).collect();
     (places, all.into_iter().map(|(_, ring)| ring).collect())
+}
+
+/// Counts the rings that are none: of several signatures, of more people than values, or of two people with one value where values are known.
+fn mixed_rings(
+    rings: &[i64],
+    sets: &[(Box<[u32]>, u32)],
+    ring_of: &Codes,
+    own: &OwnValues,
+    entries: &Entries,
+) -> usize {
+    if rings.is_empty() {
+        return 0;
+    }
+    let mut numbers = rings.to_vec();
+    numbers.par_sort_unstable();
+    let several_signatures = numbers.windows(2).filter(|pair| pair[0] == pair[1]).count();
+    let again: FxHashSet<u32> = entries.several().flat_map(|run| run[1..].iter().copied()).collect();
+    let once = (0..ring_of.len() as u32).into_par_iter().filter(|entry| !again.contains(entry));
+    let mut people: Vec<(u32, Option<u32>)> = once.map(|entry| (ring_of.at(entry), own.provisional(entry))).collect();
+    people.par_sort_unstable();
+    let is_mixed = |ring: &&[(u32, Option<u32>)]| {
+        let has_one_twice = ring.windows(2).any(|pair| pair[0].1.is_some() && pair[0].1 == pair[1].1);
+        has_one_twice || ring.len() > sets[ring[0].0 as usize].0.len()
+    };
+    several_signatures + people.chunk_by(|one, other| one.0 == other.0).filter(is_mixed).count()
 }
 
 /// Returns the columns of an entry between its person and its release.
