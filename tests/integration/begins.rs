@@ -200,7 +200,7 @@ fn calls_say_who_returns_and_that_there_is_nobody() {
             "-q",
             "-c",
             &format!(
-                "CREATE TABLE p AS SELECT 1 AS id, [1, 2] AS signature, 1 AS disease; SELECT count(*) AS n FROM {}",
+                "CREATE TABLE p AS SELECT 1 AS id, [1, 2] AS signature, 1 AS ring, 1 AS disease; SELECT count(*) AS n FROM {}",
                 call(1, ", previous => p")
             ),
         ],

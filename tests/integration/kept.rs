@@ -16,6 +16,11 @@ const AGES: [i64; PEOPLE] = [10, 20, 30, 40];
 /// Ages at a second release, by which others are together.
 const LATER: [i64; PEOPLE] = [10, 30, 20, 40];
 
+/// Number of draws of a release.
+const SEEDS: u64 = 150;
+/// Least number of times that an outcome is seen, for its frequency to say something.
+const SELDOM: u32 = 100;
+
 /// Says who has which of two values, and who has which kept value.
 #[derive(Clone, Copy)]
 struct World {
@@ -88,9 +93,30 @@ async fn kept_values_tell_nothing_in_one_release_and_all_in_two() {
     let worlds = worlds();
     assert_eq!(worlds.len(), 144);
     let fair = format!("mondrian(worlds, 2, 2, {ROLES}, cuts => 'fair', seed => 1)");
-    let first = seen(&context, &worlds, AGES, &fair).await;
-    assert!(first.iter().all(|rows| rows.len() == PEOPLE));
-    let alone = surest(&worlds, first.into_iter());
+    let mut releases: BTreeMap<Vec<[i64; 5]>, Vec<u32>> = BTreeMap::new();
+    for seed in 0..SEEDS {
+        let first = seen(&context, &worlds, AGES, &fair.replace("seed => 1", &format!("seed => {seed}"))).await;
+        assert!(first.iter().all(|rows| rows.len() == PEOPLE));
+        for (world, rows) in first.into_iter().enumerate() {
+            releases.entry(rows).or_insert_with(|| vec![0; worlds.len()])[world] += 1;
+        }
+    }
+    let (mut alone, mut looked_at) = (0.0_f64, 0);
+    for times in releases.values() {
+        let all: u32 = times.iter().sum();
+        if all < SELDOM {
+            continue;
+        }
+        looked_at += 1;
+        for person in 0..PEOPLE {
+            let ones: u32 =
+                worlds.iter().zip(times).filter(|(world, _)| world.values[person] == 1).map(|(_, times)| times).sum();
+            // Within five standard deviations of a half.
+            let share = f64::from(ones.max(all - ones)) / f64::from(all) - 2.5 / f64::from(all).sqrt();
+            alone = alone.max(share);
+        }
+    }
+    assert!(looked_at > 10, "{looked_at} of {} outcomes", releases.len());
     // In groups of two, which k alone makes, a group can have one value: no bound. Of two, they tell who is who.
     let by_k = format!("mondrian(worlds, 2, {ROLES}, seed => 1)");
     let (first, second) = (seen(&context, &worlds, AGES, &by_k).await, seen(&context, &worlds, LATER, &by_k).await);
@@ -109,10 +135,10 @@ async fn kept_values_tell_nothing_in_one_release_and_all_in_two() {
     let unlinked = surest(&left, pairs().map(|(first, second)| [without(&first), without(&second)].concat()));
     let linked_open = surest(&left, pairs().map(|(first, second)| [first, second].concat()));
     println!(
-        "the surest guess: one release {alone:.2}; two of the same people, of whose groups each has both values: {unlinked:.2} without the kept values, \
+        "the surest guess: one release {alone:.2} less the noise of {SEEDS} draws; two of the same people, of whose groups each has both values: {unlinked:.2} without the kept values, \
          {linked_open:.2} with them (all: {linked:.2})"
     );
-    assert!((alone - 0.5).abs() < 1e-9, "{alone}");
+    assert!(alone <= 0.5, "{alone}");
     assert!((unlinked - 0.5).abs() < 1e-9, "{unlinked}");
     assert!((linked_open - 1.0).abs() < 1e-9, "{linked_open}");
 }
