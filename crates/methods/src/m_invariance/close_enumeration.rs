@@ -59,7 +59,7 @@ impl History {
         let rings = rings(before);
         let signature = |values: &Vec<u8>| values.iter().copied().map(name).collect::<BTreeSet<_>>();
         let known: Known = rings.iter().map(|(&person, (_, values))| (person as i64, signature(values))).collect();
-        let ring = |person: i64| rings[&(person as usize)].0 as i64;
+        let ring = |person: i64| (rings[&(person as usize)].0 as i64, name(world[person as usize]));
         let earlier = Earlier { known: &known, release: None, ring: Some(&ring), domain: &[] };
         let (microdata, state) = encode_beside(&rows, None, &earlier, 9).unwrap();
         let method = MInvariance::new(self.m).with_reader(self.reader);

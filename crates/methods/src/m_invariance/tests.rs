@@ -53,8 +53,8 @@ pub(super) struct Earlier<'a> {
     pub known: &'a Known,
     /// The release in which somebody came, where that counts.
     pub release: Option<&'a dyn Fn(i64) -> i64>,
-    /// The ring of somebody, where people stay together.
-    pub ring: Option<&'a dyn Fn(i64) -> i64>,
+    /// Ring and own value of somebody, where people stay together.
+    pub ring: Option<&'a dyn Fn(i64) -> (i64, String)>,
     /// All values, where they are declared.
     pub domain: &'a [String],
 }
@@ -88,7 +88,11 @@ pub(super) fn encode_beside(
     let now: BTreeMap<i64, &String> = rows.iter().map(|row| (row.0, &row.2)).collect();
     let own =
         known.iter().map(|(id, set)| now.get(id).copied().filter(|value| set.contains(*value)).or_else(|| set.first()));
-    previous.push(("disease", Arc::new(own.collect::<StringArray>())));
+    let own: StringArray = match earlier.ring {
+        Some(ring) => known.keys().map(|&id| Some(ring(id).1)).collect(),
+        None => own.collect(),
+    };
+    previous.push(("disease", Arc::new(own)));
     let mut kind = StateKind::Signatures;
     if let Some(release) = earlier.release {
         kind = StateKind::NumberedSignatures;
@@ -97,7 +101,7 @@ pub(super) fn encode_beside(
     }
     if let Some(ring) = earlier.ring {
         kind = StateKind::Rings;
-        let rings: Int64Array = known.keys().map(|&id| ring(id)).collect();
+        let rings: Int64Array = known.keys().map(|&id| ring(id).0).collect();
         previous.push(("ring", Arc::new(rings)));
     }
     let mut builder = SnapshotBuilder::try_new(layout, Some(kind))?;
