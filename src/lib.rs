@@ -117,7 +117,7 @@ pub use methods::dynamic::Dynamic;
 #[doc(inline)]
 pub use methods::m_distinct::{MDistinct, Possible};
 #[doc(inline)]
-pub use methods::m_invariance::{Assignment, Balance, MInvariance, OnIneligible};
+pub use methods::m_invariance::{Assignment, Balance, Grouping, MInvariance, OnIneligible, Reader};
 #[doc(inline)]
 pub use methods::mondrian::{Cuts, Diversity, Mondrian};
 #[doc(inline)]
