@@ -51,8 +51,12 @@ def m_invariant(
             columns' metadata]
         previous: the earlier releases: the last one, which knows those before it, or a list in their order; paths
             are stored private views
-        balance: who fills gaps: counterfeits only, which tells nothing, or new rows where they can, with fewer
-            counterfeits ["blind"]
+        groups: who shares a group: neighbours who come together, for ever; or people of the whole table, grouped
+            anew for every release (the paper's) ["close"]
+        reader: for whom the bound holds: a reader who knows nobody's value, or also one who knows their own and
+            others' values ["stranger"]
+        balance: with groups "cohort", who fills gaps: counterfeits only, which tells nothing, or new rows where
+            they can, with fewer counterfeits ["blind"]
         on_ineligible: when one value makes up more than 1/m of the new rows; the last two give people away
             ["refuse"]
         seed: a long secret text, for reproducible runs [drawn]
@@ -571,6 +575,8 @@ def publication(
     id: str | None = None,
     quasi: Columns | None = None,
     sensitive: Columns | None = None,
+    groups: Literal["close", "cohort"] | None = None,
+    reader: Literal["stranger", "participant"] | None = None,
     balance: Literal["blind", "minimal"] | None = None,
     on_ineligible: Literal["refuse", "counterfeit", "withhold"] | None = None,
     hierarchies: Input | None = None,
@@ -630,9 +636,13 @@ def publication(
         quasi: quasi-identifiers: known to others, published as ranges [the columns' metadata]
         sensitive: published as it is, but nobody can tell whose it is; of several columns, whose combination [the
             columns' metadata]
-        balance: of m_invariant: who fills gaps: counterfeits only, which tells nothing, or new rows where they can,
-            with fewer counterfeits ["blind"]; of m_distinct: who fills gaps: as few counterfeits as possible, or
-            without regard to who is new ["minimal"]
+        groups: of m_invariant: who shares a group: neighbours who come together, for ever; or people of the whole
+            table, grouped anew for every release (the paper's) ["close"]
+        reader: of m_invariant: for whom the bound holds: a reader who knows nobody's value, or also one who knows
+            their own and others' values ["stranger"]
+        balance: of m_invariant: with groups "cohort", who fills gaps: counterfeits only, which tells nothing, or
+            new rows where they can, with fewer counterfeits ["blind"]; of m_distinct: who fills gaps: as few
+            counterfeits as possible, or without regard to who is new ["minimal"]
         on_ineligible: of m_invariant, m_distinct: when one value makes up more than 1/m of the new rows; the last
             two give people away ["refuse"]
         hierarchies: table of attribute, leaf, level1, level2, ..: what values generalize to

@@ -65,24 +65,7 @@ pub(crate) fn signatures() -> String {
     let functions = functions();
     let all = functions.iter().map(|function| {
         let signature = function.signature;
-        let parameters =
-            signature.parameters.iter().zip(arguments(signature)).map(|(parameter, (name, text, default))| {
-                let words = match parameter.kind {
-                    Kind::Word(words) => words.to_vec(),
-                    Kind::WordOrRelation(word) | Kind::IntegerOrWord(word) | Kind::NumberOrWord(word) => vec![word],
-                    _ => Vec::new(),
-                };
-                let preset = match parameter.default {
-                    Preset::Described => Value::Null,
-                    Preset::Word(word) => word.into(),
-                    Preset::Integer(number) => number.into(),
-                    Preset::Number(number) => number.into(),
-                };
-                json!({
-                    "name": name, "kind": parameter.kind.name(), "required": parameter.required, "words": words,
-                    "default": preset, "default_text": default, "text": text,
-                })
-            });
+        let parameters = signature.parameters.iter().map(|parameter| described(parameter, None));
         // Those without a private view return something else.
         let is_release = METHODS.iter().any(|method| method.signature.name == signature.name)
             && signature.parameters.iter().any(|parameter| parameter.name == Parameter::PRIVATE.name);
