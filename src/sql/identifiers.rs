@@ -6,8 +6,9 @@ use datafusion::common::{Column, Result};
 use datafusion::functions_aggregate::expr_fn::{count, sum};
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, cast, lit, when};
 
-/// Counts in one row: rows of the relation, those whose first column is NULL, those that repeat a value of it.
-/// Where there is an `earlier` relation, counts people whose value is in its first column, too.
+/// Counts rows, NULLs and repeated values of the first column in one row.
+///
+/// With an `earlier` relation the row also counts the people whose value is in the first column of that.
 pub(super) fn counted(relation: &LogicalPlan, earlier: Option<&LogicalPlan>) -> Result<LogicalPlan> {
     let rows = || column("rows");
     let who = || column("who");

@@ -125,8 +125,10 @@ impl Ledger {
         self.metadata.spec.method.as_method().changes() == ValueChanges::Any
     }
 
-    /// Reads the entries of people, if all of its files are as they were written: an INSERT compares the same before it goes on.
-    /// Where the entries do not fit a quarter of the memory limit, the files are read several times, each time for other people.
+    /// Reads the entries of people, if all files of the ledger are unchanged.
+    ///
+    /// An INSERT compares the same before it goes on. Entries that do not fit a quarter of the memory limit are read in several passes, each for other
+    /// people.
     pub(super) async fn remembers(
         &self,
         updates: &[RecordBatch],

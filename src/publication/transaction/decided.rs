@@ -64,10 +64,14 @@ impl Staged {
 }
 
 impl Merged {
-    /// Decides the release with all staged files, and makes it public. It does not if too many people are missing: of an identifier that is
-    /// written in another way than before, nobody is known, and no promise holds about anybody. `held` is what is held back of a stream.
-    /// Fails when more people are missing than the publication allows, and with a conflict if another release was decided in the meantime.
-    /// It fails when a store fails; the error says what is to be done.
+    /// Decides the release with all staged files, and makes it public.
+    ///
+    /// Identifiers that are written in another way than before belong to nobody known, so no bound would hold. `held` is the part of a stream that
+    /// is held back.
+    ///
+    /// # Errors
+    /// More people are missing than the publication allows; another release was decided in the meantime (a conflict); a store fails. The error says
+    /// what to do.
     pub(crate) async fn publish(self, held: Option<Held>) -> Result<Published> {
         let [facts, mut notices] = match self.check_people() {
             Ok(told) => told,

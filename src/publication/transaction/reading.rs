@@ -133,11 +133,11 @@ impl Reading {
         &self.open.publication
     }
 
-    /// Returns the release that was made of this snapshot, if any. It is of the same people with the same values that
-    /// can be told, where values are held within a period: a job that was killed runs again, somebody is in doubt, or a
-    /// whole script runs again. Where snapshots may be repeated, only the newest release counts, as to the first two.
-    /// Where periods are counted, only those of the same period: that nothing has changed since another one must be
-    /// published, too, or it would be told by silence.
+    /// Returns the release that was made of this snapshot, if any.
+    ///
+    /// A killed job, a user in doubt, or a whole script inserts a snapshot again. The release has the same people with the same values, as far as
+    /// values that are held within a period can be told. Publications that allow repeated snapshots look at the newest release only. Publications that
+    /// count periods look at releases of the same period only: silence about another period would tell that nothing has changed.
     fn published_before(&self) -> Option<u64> {
         let newest = self.open.newest()?;
         let (fingerprint, rows) = (self.observer.fingerprint(), self.observer.rows());

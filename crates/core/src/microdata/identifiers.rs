@@ -58,7 +58,7 @@ impl IdentifierBuilder {
 
     /// Returns the bytes held, with those that [`finish`](Self::finish) will need.
     ///
-    /// It will need a copy of the identifiers in one piece. Each identifier also takes half a hash with its place, twice, and a rank.
+    /// [`finish`](Self::finish) copies the identifiers into one piece. Each identifier also takes half a hash with its place, twice, and a rank.
     pub fn size(&self) -> usize {
         2 * self.bytes + self.rows * (2 * size_of::<Hashed>() + size_of::<u32>())
     }

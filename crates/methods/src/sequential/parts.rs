@@ -178,7 +178,7 @@ fn lowest_first(items: &mut [u32], cut: usize, place: impl Fn(u32) -> u32) {
 
 /// Returns the rank nearest to the middle at which a value ends.
 ///
-/// It is less than a quarter of all places away from the middle. Without such a rank, the function returns the middle.
+/// Ranks a quarter of all places or more away from the middle do not count. Without another rank, the function returns the middle.
 fn near_middle(mut places: Vec<u32>, middle: usize) -> usize {
     let n = places.len();
     if middle == 0 || middle >= n {
