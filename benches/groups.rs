@@ -64,7 +64,7 @@ fn tables(directory: &str, people: usize) -> Vec<Table> {
         "person_id::BIGINT AS id, age AS a, gender AS b, education AS c, birthplace AS d, occupation::VARCHAR AS value";
     vec![
         Table { name: "ACS, 529 values", query: survey("occupation"), bounds: &[3, 5, 10] },
-        Table { name: "ACS, 25 values", query: survey("occupation_group"), bounds: &[3] },
+        Table { name: "ACS, 25 values", query: survey("occupation_group"), bounds: &[2, 3, 5] },
         Table { name: "ADULT", query: of("adult", adult, "WHERE is_complete"), bounds: &[2, 3] },
         Table { name: "Chicago", query: of("chicago_crime", chicago, "WHERE district IS NOT NULL"), bounds: &[2, 3] },
         Table { name: "census40k", query: of("census40k", census, ""), bounds: &[5, 10] },
