@@ -98,7 +98,7 @@ async fn which_snapshots_of_a_day_are_published_tells_no_value() {
 /// look like that, and in how many of them they have cancer.
 type Beliefs = BTreeMap<(i64, i64), (usize, [usize; 4])>;
 
-/// How often each world is published: groups are drawn by lot, so beliefs are frequencies.
+/// Draws of each world. Groups are drawn by lot, so beliefs are frequencies.
 const DRAWS: usize = 12;
 
 /// Four people, two of whom have cancer and two are in remission; cancer can go into remission, and who is there in the second quarter is known. When a value
