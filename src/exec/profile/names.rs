@@ -1,114 +1,28 @@
-//! Words in names of columns, by which roles are guessed.
+//! Words in names of columns, by which roles are guessed. Lists are texts, with spaces between words.
 
 /// Parts of names of columns that are usually sensitive.
-const SENSITIVE: [&str; 16] = [
-    "disease",
-    "diagnos",
-    "icd",
-    "symptom",
-    "condition",
-    "treatment",
-    "drug",
-    "medic",
-    "income",
-    "salary",
-    "wage",
-    "earning",
-    "debt",
-    "religion",
-    "crime",
-    "offen",
-];
+const SENSITIVE: &str =
+    "disease diagnos icd symptom condition treatment drug medic income salary wage earning debt religion crime offen";
 /// Words of names of columns that people write into.
-const FREE_TEXT: [&str; 7] = ["note", "notes", "comment", "comments", "remark", "remarks", "text"];
+const FREE_TEXT: &str = "note notes comment comments remark remarks text";
 /// Words that only identifiers of one person have, and that few people share.
-const PERSONAL: [&str; 9] = ["uuid", "guid", "ssn", "mrn", "nino", "email", "passport", "iban", "username"];
+const PERSONAL: &str = "uuid guid ssn mrn nino email passport iban username";
 /// Words of what belongs to a person and is shared by several.
-const CALLED: [&str; 13] = [
-    "phone",
-    "telephone",
-    "tel",
-    "mobile",
-    "fax",
-    "mail",
-    "surname",
-    "forename",
-    "firstname",
-    "lastname",
-    "fullname",
-    "nickname",
-    "initials",
-];
+const CALLED: &str =
+    "phone telephone tel mobile fax mail surname forename firstname lastname fullname nickname initials";
 /// Last words of names of identifiers, of people or of things.
-const NUMBERS: [&str; 7] = ["id", "ids", "key", "nr", "no", "num", "number"];
+const NUMBERS: &str = "id ids key nr no num number";
 /// Words of people, which make identifiers of numbers and names.
-const PEOPLE: [&str; 23] = [
-    "patient",
-    "person",
-    "people",
-    "member",
-    "user",
-    "customer",
-    "client",
-    "employee",
-    "student",
-    "subject",
-    "participant",
-    "respondent",
-    "resident",
-    "citizen",
-    "record",
-    "medical",
-    "insurance",
-    "policy",
-    "social",
-    "security",
-    "account",
-    "hospital",
-    "case",
-];
+const PEOPLE: &str = "\
+    patient person people member user customer client employee student subject participant respondent resident \
+    citizen record medical insurance policy social security account hospital case";
 /// Words before `name` that make it the name of a person.
-const NAMES_OF: [&str; 8] = ["first", "last", "family", "full", "given", "middle", "maiden", "sur"];
+const NAMES_OF: &str = "first last family full given middle maiden sur";
 /// Words of what others know of a person, however exact it is.
-const KNOWN: [&str; 37] = [
-    "age",
-    "dob",
-    "birthday",
-    "birthdate",
-    "born",
-    "zip",
-    "zipcode",
-    "postcode",
-    "postal",
-    "plz",
-    "address",
-    "street",
-    "city",
-    "town",
-    "village",
-    "municipality",
-    "county",
-    "district",
-    "region",
-    "state",
-    "country",
-    "nationality",
-    "sex",
-    "gender",
-    "race",
-    "ethnicity",
-    "marital",
-    "education",
-    "job",
-    "employer",
-    "school",
-    "date",
-    "year",
-    "month",
-    "admission",
-    "admitted",
-    "discharge",
-];
+const KNOWN: &str = "\
+    age dob birthday birthdate born zip zipcode postcode postal plz address street city town village municipality \
+    county district region state country nationality sex gender race ethnicity marital education job employer school \
+    date year month admission admitted discharge";
 
 /// Holds what the name of a column says of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -132,26 +46,26 @@ impl Named {
     pub(super) fn of(name: &str) -> Self {
         let words = words(name);
         let lower = name.to_lowercase();
-        let any = |list: &[&str]| words.iter().any(|word| list.contains(&word.as_str()));
+        let any = |list: &str| words.iter().any(|word| has(list, word));
         let last = words.last().map_or("", String::as_str);
-        let ends = NUMBERS.contains(&last) || words.first().is_some_and(|word| word == "id");
-        if any(&PERSONAL) || (ends && any(&PEOPLE)) || (words.len() == 1 && NUMBERS[..2].contains(&last)) {
+        let ends = has(NUMBERS, last) || words.first().is_some_and(|word| word == "id");
+        if any(PERSONAL) || (ends && any(PEOPLE)) || (words.len() == 1 && ["id", "ids"].contains(&last)) {
             return Self::Person;
         }
-        let name_of_person = last == "name" && (words.len() == 1 || any(&PEOPLE) || any(&NAMES_OF));
-        if any(&CALLED) || name_of_person {
+        let name_of_person = last == "name" && (words.len() == 1 || any(PEOPLE) || any(NAMES_OF));
+        if any(CALLED) || name_of_person {
             return Self::Called;
         }
-        if SENSITIVE.iter().any(|part| lower.contains(part)) {
+        if SENSITIVE.split(' ').any(|part| lower.contains(part)) {
             return Self::Sensitive;
         }
         if ends {
             return Self::Number;
         }
-        if any(&FREE_TEXT) {
+        if any(FREE_TEXT) {
             return Self::FreeText;
         }
-        if any(&KNOWN) || lower.contains("birth") {
+        if any(KNOWN) || lower.contains("birth") {
             return Self::Known;
         }
         Self::Anything
@@ -161,6 +75,10 @@ impl Named {
     pub(super) fn is_identifier(self) -> bool {
         matches!(self, Self::Person | Self::Number)
     }
+}
+
+fn has(list: &str, word: &str) -> bool {
+    list.split(' ').any(|listed| listed == word)
 }
 
 /// Splits a name into words, also before and behind one of [`PEOPLE`]; in lower case.
@@ -181,9 +99,9 @@ fn words(name: &str) -> Vec<String> {
     }
     words.retain(|word| !word.is_empty());
     let halves = |word: String| {
-        let rest = |start: &&&str| word.strip_prefix(**start).map(|rest| ((**start).to_owned(), rest.to_owned()));
-        let ends = |rest: &str| NUMBERS.contains(&rest) || rest == "name";
-        let found = PEOPLE.iter().chain(&NAMES_OF).find_map(|start| rest(&start)).filter(|(_, rest)| ends(rest));
+        let rest = |start: &str| word.strip_prefix(start).map(|rest| (start.to_owned(), rest.to_owned()));
+        let ends = |rest: &str| has(NUMBERS, rest) || rest == "name";
+        let found = PEOPLE.split(' ').chain(NAMES_OF.split(' ')).find_map(rest).filter(|(_, rest)| ends(rest));
         found.map_or_else(|| vec![word.clone()], |(start, rest)| vec![start, rest])
     };
     words.into_iter().flat_map(halves).collect()

@@ -15,39 +15,10 @@ use crate::error::thousands;
 /// Bytes that a different text takes while spellings are compared.
 pub(super) const BYTES_PER_TEXT: usize = 48;
 
-/// Texts that stand for no answer, in lower case.
-const NO_ANSWER: [&str; 30] = [
-    "",
-    "na",
-    "n/a",
-    "n.a.",
-    "nan",
-    "null",
-    "nil",
-    "?",
-    "??",
-    "-",
-    "--",
-    ".",
-    "unknown",
-    "unk",
-    "not known",
-    "missing",
-    "no answer",
-    "not available",
-    "not applicable",
-    "not stated",
-    "not specified",
-    "unspecified",
-    "undefined",
-    "refused",
-    "don't know",
-    "dont know",
-    "dk",
-    "unbekannt",
-    "keine angabe",
-    "k.a.",
-];
+/// Texts that stand for no answer, in lower case, with commas between them; the first is empty.
+const NO_ANSWER: &str = "\
+    ,na,n/a,n.a.,nan,null,nil,?,??,-,--,.,unknown,unk,not known,missing,no answer,not available,not applicable,\
+    not stated,not specified,unspecified,undefined,refused,don't know,dont know,dk,unbekannt,keine angabe,k.a.";
 /// Numbers that stand for no answer where they lie apart from all others.
 const CODES: [f64; 5] = [99.0, 999.0, 9999.0, 99_999.0, 999_999.0];
 
@@ -157,7 +128,8 @@ fn folded(text: &str) -> String {
 }
 
 fn is_no_answer(text: &str) -> bool {
-    text.len() < 20 && NO_ANSWER.contains(&folded(text).as_str())
+    let folded = if text.len() < 20 { folded(text) } else { return false };
+    NO_ANSWER.split(',').any(|none| none == folded)
 }
 
 /// Returns the rows of numbers that stand for no answer: 99 and the like beyond all others, and the only negative ones.

@@ -51,19 +51,9 @@ const KNOWN: [(&str, &str); 36] = [
 pub(super) const VERSION: &str = "16.6";
 
 /// Settings that nobody can change, though setting them to what they are is no error.
-const FIXED: [&str; 11] = [
-    "in_hot_standby",
-    "integer_datetimes",
-    "is_superuser",
-    "max_identifier_length",
-    "max_index_keys",
-    "server_encoding",
-    "server_version",
-    "server_version_num",
-    "session_authorization",
-    "standard_conforming_strings",
-    "transaction_read_only",
-];
+const FIXED: &str = "\
+    in_hot_standby integer_datetimes is_superuser max_identifier_length max_index_keys server_encoding \
+    server_version server_version_num session_authorization standard_conforming_strings transaction_read_only";
 
 /// Settings of a session.
 #[derive(Debug, Default)]
@@ -96,7 +86,7 @@ impl Settings {
             return Ok(());
         }
         match name {
-            _ if FIXED.contains(&name) && !value.eq_ignore_ascii_case(first) => {
+            _ if FIXED.split(' ').any(|fixed| fixed == name) && !value.eq_ignore_ascii_case(first) => {
                 return Err(Failure::new("55P02", format!("setting {name} cannot be changed")));
             }
             "client_encoding" => {

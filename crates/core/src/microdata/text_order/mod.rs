@@ -10,30 +10,14 @@ use datafusion::arrow::array::{Array, ArrayRef, AsArray};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::DataType;
 
-/// Texts that are no answer, in small letters.
-const NO_ANSWER: [&str; 21] = [
-    "",
-    "-",
-    "--",
-    ".",
-    "..",
-    "?",
-    "*",
-    "x",
-    "na",
-    "n/a",
-    "n.a.",
-    "#n/a",
-    "nan",
-    "null",
-    "nil",
-    "none",
-    "missing",
-    "unknown",
-    "not known",
-    "not stated",
-    "no answer",
-];
+/// Texts that are no answer, in small letters, with commas between them; the first is empty.
+const NO_ANSWER: &str =
+    ",-,--,.,..,?,*,x,na,n/a,n.a.,#n/a,nan,null,nil,none,missing,unknown,not known,not stated,no answer";
+
+fn is_no_answer(text: &str) -> bool {
+    let folded = text.trim().to_lowercase();
+    NO_ANSWER.split(',').any(|none| none == folded)
+}
 
 /// Meaning of a column's texts, if they are in another order than their meaning.
 #[derive(Debug, Clone, PartialEq)]
@@ -74,7 +58,7 @@ impl TextOrder {
         let mut texts = Vec::new();
         let (mut unanswered, mut words) = (false, 0);
         for text in values {
-            if NO_ANSWER.contains(&text.trim().to_lowercase().as_str()) {
+            if is_no_answer(text) {
                 unanswered = true;
             } else if text.bytes().any(|byte| byte.is_ascii_digit()) {
                 texts.push(text);
