@@ -7,7 +7,7 @@ use datafusion::error::Result;
 use super::experiment::{Experiment, Figure, Finding, Run};
 use super::harness::Harness;
 use super::input::Input;
-use super::invariant::Publisher;
+use super::invariant::{self, Publisher, Setting};
 use super::results::{Point, Results, ends, number};
 use super::series::{VOLUMES, size};
 
@@ -24,42 +24,21 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     sensitive: &["occupation", "income"],
     rows: [24_000, 600_000],
     figures: &[
-        Figure {
-            id: "9a",
-            title: "Figure 9a: time of a release by update volume (m = 10)",
-            x: "update volume r",
-            y: "seconds",
-            logarithmic: false,
-        },
-        Figure {
-            id: "9b",
-            title: "Figure 9b: time of a release by m (least r)",
-            x: "m",
-            y: "seconds",
-            logarithmic: false,
-        },
+        Figure::new("9a", "Figure 9a: time of a release by update volume (m = 10)", "update volume r", "seconds"),
+        Figure::new("9b", "Figure 9b: time of a release by m (least r)", "m", "seconds"),
     ],
     runs,
     findings,
 };
 
 fn runs(input: &Input) -> Vec<Run> {
-    let mut runs = Vec::new();
-    for sensitive in 0..input.sensitive.len() {
-        let all = input.possible(sensitive, &[2, 4, 6, 8, 10]);
-        let Some(&most) = all.last() else { continue };
-        let fewer = all[..all.len() - 1].iter().map(|&m| (VOLUMES[0], m));
-        for (volume, m) in VOLUMES.into_iter().map(|volume| (volume, most)).chain(fewer) {
-            let key = format!("{}, r = {volume}, m = {m}", input.sensitive[sensitive]);
-            runs.push(Run::new(key, RELEASES + 1, move |harness| chain(harness, sensitive, volume, m, most)));
-        }
-    }
-    runs
+    invariant::runs(input, &VOLUMES, |_| RELEASES + 1, chain)
 }
 
-async fn chain(harness: Arc<Harness>, sensitive: usize, volume: f64, m: usize, most: usize) -> Result<Vec<Point>> {
+async fn chain(harness: Arc<Harness>, setting: Setting) -> Result<Vec<Point>> {
+    let Setting { sensitive, volume, m, most } = setting;
     let name = &harness.input.sensitive[sensitive];
-    let mut publisher = Publisher::new(&harness, sensitive, volume, m);
+    let mut publisher = Publisher::new(&harness, setting);
     let mut times = Vec::new();
     while let Some(seconds) = publisher.next().await? {
         harness.step();
@@ -85,17 +64,15 @@ fn findings(results: &Results) -> Vec<Finding> {
         format!("at most {} s", number(results.greatest("9a", None).max(results.greatest("9b", None)))),
         results.greatest("9a", None).max(results.greatest("9b", None)) <= 12.0,
     )];
-    for (name, series) in results.all("9a") {
-        findings.push(Finding::beside(
-            "Figure 9a: the more people come, the longer a release takes",
-            format!("{name}: {} s, from the least to the greatest r", ends(&series)),
-        ));
-    }
-    for (name, series) in results.all("9b") {
-        findings.push(Finding::beside(
-            "Figure 9b: the greater m, the shorter, for there are fewer splits",
-            format!("{name}: {} s, from the least to the greatest m", ends(&series)),
-        ));
-    }
+    findings.extend(results.each_beside(
+        "9a",
+        "Figure 9a: the more people come, the longer a release takes",
+        " s, from the least to the greatest r",
+    ));
+    findings.extend(results.each_beside(
+        "9b",
+        "Figure 9b: the greater m, the shorter, for there are fewer splits",
+        " s, from the least to the greatest m",
+    ));
     findings
 }

@@ -7,7 +7,7 @@ use datafusion::error::Result;
 use super::experiment::{Experiment, Figure, Finding, Run};
 use super::harness::Harness;
 use super::input::Input;
-use super::invariant::Publisher;
+use super::invariant::{self, Publisher, Setting};
 use super::results::{Point, Results, ends, falls, number};
 use super::series::{VOLUMES, releases, size};
 
@@ -20,34 +20,25 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     sensitive: &["occupation", "income"],
     rows: [24_000, 600_000],
     figures: &[
-        Figure {
-            id: "5a",
-            title: "Figure 5a: counterfeits of each release (occupation, least r, m = 10)",
-            x: "release",
-            y: "counterfeits",
-            logarithmic: false,
-        },
-        Figure {
-            id: "5b",
-            title: "Figure 5b: counterfeits of each release (income, least r, m = 10)",
-            x: "release",
-            y: "counterfeits",
-            logarithmic: false,
-        },
-        Figure {
-            id: "6a",
-            title: "Figure 6a: counterfeits by update volume (m = 10)",
-            x: "update volume r",
-            y: "counterfeits of a release, mean",
-            logarithmic: false,
-        },
-        Figure {
-            id: "6b",
-            title: "Figure 6b: counterfeits by m (least r)",
-            x: "m",
-            y: "counterfeits of a release, mean",
-            logarithmic: false,
-        },
+        Figure::new(
+            "5a",
+            "Figure 5a: counterfeits of each release (occupation, least r, m = 10)",
+            "release",
+            "counterfeits",
+        ),
+        Figure::new(
+            "5b",
+            "Figure 5b: counterfeits of each release (income, least r, m = 10)",
+            "release",
+            "counterfeits",
+        ),
+        Figure::new(
+            "6a",
+            "Figure 6a: counterfeits by update volume (m = 10)",
+            "update volume r",
+            "counterfeits of a release, mean",
+        ),
+        Figure::new("6b", "Figure 6b: counterfeits by m (least r)", "m", "counterfeits of a release, mean"),
     ],
     runs,
     findings,
@@ -56,23 +47,13 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
 const OVER_TIME: [&str; 2] = ["5a", "5b"];
 
 fn runs(input: &Input) -> Vec<Run> {
-    let mut runs = Vec::new();
-    for sensitive in 0..input.sensitive.len() {
-        let all = input.possible(sensitive, &[2, 4, 6, 8, 10]);
-        let Some(&most) = all.last() else { continue };
-        let fewer = all[..all.len() - 1].iter().map(|&m| (VOLUMES[0], m));
-        for (volume, m) in VOLUMES.into_iter().map(|volume| (volume, most)).chain(fewer) {
-            let key = format!("{}, r = {volume}, m = {m}", input.sensitive[sensitive]);
-            let steps = releases(input.rows(), volume);
-            runs.push(Run::new(key, steps, move |harness| chain(harness, sensitive, volume, m, most)));
-        }
-    }
-    runs
+    invariant::runs(input, &VOLUMES, |volume| releases(input.rows(), volume), chain)
 }
 
-async fn chain(harness: Arc<Harness>, sensitive: usize, volume: f64, m: usize, most: usize) -> Result<Vec<Point>> {
+async fn chain(harness: Arc<Harness>, setting: Setting) -> Result<Vec<Point>> {
+    let Setting { sensitive, volume, m, most } = setting;
     let name = &harness.input.sensitive[sensitive];
-    let mut publisher = Publisher::new(&harness, sensitive, volume, m);
+    let mut publisher = Publisher::new(&harness, setting);
     let mut counts = Vec::new();
     while publisher.next().await?.is_some() {
         counts.push(publisher.counterfeits().await?);

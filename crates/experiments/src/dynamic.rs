@@ -31,19 +31,15 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     sensitive: &["occupation"],
     rows: [6_000, 60_000],
     figures: &[
-        figure("counterfeits", "Counterfeits by time", "release", "% of the people"),
-        figure("loss", "Loss by time", "release", "mean share of a domain that a range covers"),
-        figure("error", "Errors of counts by time", "release", "median relative error, %"),
-        figure("seconds", "Time by number of releases", "release", "seconds"),
-        figure("vulnerable", "Vulnerable versions (people and values change)", "releases", "vulnerable versions"),
+        Figure::new("counterfeits", "Counterfeits by time", "release", "% of the people"),
+        Figure::new("loss", "Loss by time", "release", "mean share of a domain that a range covers"),
+        Figure::new("error", "Errors of counts by time", "release", "median relative error, %"),
+        Figure::new("seconds", "Time by number of releases", "release", "seconds"),
+        Figure::new("vulnerable", "Vulnerable versions (people and values change)", "releases", "vulnerable versions"),
     ],
     runs,
     findings,
 };
-
-const fn figure(id: &'static str, title: &'static str, x: &'static str, y: &'static str) -> Figure<'static> {
-    Figure { id, title, x, y, logarithmic: false }
-}
 
 const RELEASES: usize = 10;
 /// Releases after which a reader looks at all of them.
@@ -127,7 +123,6 @@ impl People {
         })
     }
 
-    /// Returns the values that are in pairs.
     fn paired(&self) -> i32 {
         self.ranks.iter().max().map_or(0, |most| (most + 1) / 2 * 2)
     }
@@ -202,8 +197,8 @@ fn call(harness: &Harness, method: &str, m: usize, changes: Changes, release: us
             places[one..].iter().map(|&place| input.quasi[place].clone()).collect()
         }
     };
-    let quasi: Vec<String> = quasi.iter().map(|name| quoted(name)).collect();
-    let sensitive = if changes == Changes::Everything { format!("({VALUE}, {WARD})") } else { VALUE.to_owned() };
+    let both = format!("({VALUE}, {WARD})");
+    let sensitive = if changes == Changes::Everything { &both } else { VALUE };
     let mut options = String::new();
     if changes.of_values() {
         options += "updates => law, ";
@@ -217,13 +212,7 @@ fn call(harness: &Harness, method: &str, m: usize, changes: Changes, release: us
         options += "previous => ledger, ";
     }
     // A writer of text does not fail.
-    let _ = write!(
-        options,
-        "id => {}, quasi => ({}), sensitive => {sensitive}, private => true, {}",
-        quoted(&input.id),
-        quasi.join(", "),
-        harness.seed(release)
-    );
+    let _ = write!(options, "{}, private => true, {}", harness.roles_with(&quasi, sensitive), harness.seed(release));
     format!("{method}(snapshot, {m}, {options})")
 }
 
@@ -322,18 +311,15 @@ fn findings(results: &Results) -> Vec<Finding> {
             results.greatest("vulnerable", Some(MEMORY)) == 0.0,
         ),
     ];
-    for (name, series) in results.all("counterfeits") {
-        findings.push(Finding::beside(
-            "Counterfeits become more with time, and the more there is that changes",
-            format!("{name}: {} %", ends(&series)),
-        ));
-    }
+    findings.extend(results.each_beside(
+        "counterfeits",
+        "Counterfeits become more with time, and the more there is that changes",
+        " %",
+    ));
     for (name, series) in results.all("loss") {
         let growth = if falls(&series, 0.0) { ", no more" } else { "" };
         findings.push(Finding::beside("Ranges become wider with time", format!("{name}: {}{growth}", ends(&series))));
     }
-    for (name, series) in results.all("error") {
-        findings.push(Finding::beside("Errors of counts", format!("{name}: {} %", ends(&series))));
-    }
+    findings.extend(results.each_beside("error", "Errors of counts", " %"));
     findings
 }

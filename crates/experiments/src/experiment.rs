@@ -55,6 +55,13 @@ pub struct Figure<'a> {
     pub logarithmic: bool,
 }
 
+impl<'a> Figure<'a> {
+    /// Makes a figure with an axis of `y` that is not logarithmic.
+    pub const fn new(id: &'a str, title: &'a str, x: &'a str, y: &'a str) -> Self {
+        Self { id, title, x, y, logarithmic: false }
+    }
+}
+
 /// Something that a paper found, and what we found.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Finding {

@@ -12,7 +12,7 @@ use datafusion::error::Result;
 use datafusion::prelude::{SessionConfig, SessionContext};
 use indicatif::ProgressBar;
 
-use super::input::{Input, collect, quoted};
+use super::input::{Input, collect, quoted, tuple};
 
 /// A session with our functions, and the tables `people` and, if there are some, `hierarchies`.
 pub(super) struct Harness {
@@ -114,13 +114,24 @@ impl Harness {
 
     /// Returns the same, with some quasi-identifiers.
     pub(super) fn roles_of(&self, quasi: &[String], sensitive: usize) -> String {
-        let quasi: Vec<String> = quasi.iter().map(|name| quoted(name)).collect();
-        format!(
-            "id => {}, quasi => ({}), sensitive => {}",
-            quoted(&self.input.id),
-            quasi.join(", "),
-            quoted(&self.input.sensitive[sensitive])
-        )
+        self.roles_with(quasi, &quoted(&self.input.sensitive[sensitive]))
+    }
+
+    /// Returns the same, with a sensitive attribute in SQL.
+    pub(super) fn roles_with(&self, quasi: &[String], sensitive: &str) -> String {
+        format!("id => {}, quasi => {}, sensitive => {sensitive}", quoted(&self.input.id), tuple(quasi))
+    }
+
+    /// Returns the end of a call of a method of several releases whose balance is that of the papers, after its own arguments.
+    pub(super) fn minimal(&self, previous: &str, roles: &str, release: impl Display) -> String {
+        let previous = if previous.is_empty() { String::new() } else { format!("previous => {previous}, ") };
+        let seed = self.seed(release);
+        format!("{previous}balance => 'minimal', on_ineligible => 'counterfeit', private => true, {roles}, {seed}")
+    }
+
+    /// Returns `, hierarchies => hierarchies`, if there are some.
+    pub(super) fn hierarchies(&self) -> &'static str {
+        if self.input.hierarchies.is_some() { ", hierarchies => hierarchies" } else { "" }
     }
 
     /// Returns `seed => '..'` for a step of the run.

@@ -52,7 +52,6 @@ pub(super) struct InputArgs {
 /// Columns that an experiment takes of the synthetic census.
 #[derive(Debug)]
 pub(super) struct CensusColumns {
-    /// Name of the experiment.
     pub(super) experiment: &'static str,
     pub(super) quasi: &'static [&'static str],
     pub(super) sensitive: &'static [&'static str],
@@ -231,6 +230,11 @@ fn file_name(path: &str) -> String {
 /// Returns a name in SQL.
 pub(super) fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+/// Returns names in SQL, in parentheses.
+pub(super) fn tuple(names: &[String]) -> String {
+    format!("({})", names.iter().map(|name| quoted(name)).collect::<Vec<_>>().join(", "))
 }
 
 /// Returns a text in SQL.

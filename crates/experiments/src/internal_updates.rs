@@ -25,46 +25,42 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     sensitive: &["occupation"],
     rows: [12_000, 120_000],
     figures: &[
-        figure("3a", "Figure 3a: vulnerable versions by time (d = 10)", "releases", "vulnerable versions"),
-        figure("3b", "Figure 3b: vulnerable versions by diameter, after all releases", "d", "vulnerable versions"),
-        figure(
+        Figure::new("3a", "Figure 3a: vulnerable versions by time (d = 10)", "releases", "vulnerable versions"),
+        Figure::new("3b", "Figure 3b: vulnerable versions by diameter, after all releases", "d", "vulnerable versions"),
+        Figure::new(
             "4a",
             "Figure 4a: records that m-invariance cannot publish (d = 10)",
             "releases",
             "records, in all releases",
         ),
-        figure(
+        Figure::new(
             "4b",
             "Figure 4b: records that m-invariance cannot publish, by diameter",
             "d",
             "records, in all releases",
         ),
-        figure(
+        Figure::new(
             "5a",
             "Figure 5a: error by time (m-Distinct, ranges of 50 %, d = 10)",
             "release",
             "median relative error, %",
         ),
-        figure(
+        Figure::new(
             "5b",
             "Figure 5b: error by length of ranges (m = 4, d = 10)",
             "ranges, % of domains",
             "median relative error, mean, %",
         ),
-        figure("6", "Figure 6: error by diameter (m = 4, ranges of 50 %)", "d", "median relative error, mean, %"),
-        figure("7", "Figure 7: counterfeits by time (m = 6, d = 5)", "release", "counterfeits of a group, mean"),
-        figure("8a", "Figure 8a: counterfeits by diameter (m = 6)", "d", "counterfeits of a group, mean"),
-        figure("8b", "Figure 8b: counterfeits by m (d = 5)", "m", "counterfeits of a group, mean"),
-        figure("9a", "Figure 9a: time of the second release by diameter (m = 4)", "d", "seconds"),
-        figure("9b", "Figure 9b: time of the second release by m (d = 10)", "m", "seconds"),
+        Figure::new("6", "Figure 6: error by diameter (m = 4, ranges of 50 %)", "d", "median relative error, mean, %"),
+        Figure::new("7", "Figure 7: counterfeits by time (m = 6, d = 5)", "release", "counterfeits of a group, mean"),
+        Figure::new("8a", "Figure 8a: counterfeits by diameter (m = 6)", "d", "counterfeits of a group, mean"),
+        Figure::new("8b", "Figure 8b: counterfeits by m (d = 5)", "m", "counterfeits of a group, mean"),
+        Figure::new("9a", "Figure 9a: time of the second release by diameter (m = 4)", "d", "seconds"),
+        Figure::new("9b", "Figure 9b: time of the second release by m (d = 10)", "m", "seconds"),
     ],
     runs,
     findings,
 };
-
-const fn figure(id: &'static str, title: &'static str, x: &'static str, y: &'static str) -> Figure<'static> {
-    Figure { id, title, x, y, logarithmic: false }
-}
 
 /// Shares of versions, in percent: for findings only.
 const SHARES: &str = "3a, shares";
@@ -150,19 +146,14 @@ impl Chain<'_> {
     }
 
     fn roles(&self, quasi: &[String]) -> String {
-        let quasi: Vec<String> = quasi.iter().map(|name| quoted(name)).collect();
-        format!("id => {}, quasi => ({}), sensitive => {VALUE}", quoted(&self.harness.input.id), quasi.join(", "))
+        self.harness.roles_with(quasi, VALUE)
     }
 
     /// Returns a call of m_distinct on the snapshot; everybody's last release is in the table `previous` (nobody returns).
     fn distinct(&self, release: u64, previous: &str) -> String {
-        let previous = if release > 1 { format!("previous => {previous}, ") } else { String::new() };
-        format!(
-            "m_distinct(snapshot, {}, updates => updates, {previous}balance => 'minimal', on_ineligible => 'counterfeit', private => true, {}, {})",
-            self.m,
-            self.roles(&self.harness.input.quasi),
-            self.harness.seed(release)
-        )
+        let previous = if release > 1 { previous } else { "" };
+        let end = self.harness.minimal(previous, &self.roles(&self.harness.input.quasi), release);
+        format!("m_distinct(snapshot, {}, updates => updates, {end})", self.m)
     }
 
     async fn inferred(&mut self, l: Option<usize>) -> Result<()> {
@@ -216,7 +207,6 @@ impl Chain<'_> {
         let mut refused = 0.0;
         for release in 1..=self.releases {
             let all = self.next(release)?.num_rows() as f64;
-            let previous = if release > 1 { "previous => ledger, " } else { "" };
             if release > 1 {
                 // As the paper counts. Who has another value of the signature is published with the first one, for a change is refused.
                 let possible = format!(
@@ -229,21 +219,14 @@ impl Chain<'_> {
                 harness.keep("possible", "SELECT * FROM snapshot").await?;
             }
             refused += all - harness.number("SELECT count(*) FROM possible").await?;
-            let call = format!(
-                "m_invariant(possible, {}, {previous}balance => 'minimal', on_ineligible => 'counterfeit', private => true, {}, {})",
-                self.m,
-                self.roles(&harness.input.quasi),
-                harness.seed(release)
-            );
-            harness
-                .keep("published", &format!("SELECT {id}, signature, {VALUE} FROM {call} WHERE {id} IS NOT NULL"))
-                .await?;
+            let previous = if release > 1 { "ledger" } else { "" };
+            let end = harness.minimal(previous, &self.roles(&harness.input.quasi), release);
+            let call = format!("m_invariant(possible, {}, {end})", self.m);
+            let sql = format!("SELECT {id}, signature, {VALUE} FROM {call} WHERE {id} IS NOT NULL");
+            harness.keep("published", &sql).await?;
             if release > 1 {
-                harness
-                    .run(&format!(
-                        "INSERT INTO ledger SELECT * FROM published WHERE {id} NOT IN (SELECT {id} FROM ledger)"
-                    ))
-                    .await?;
+                let new = format!("SELECT * FROM published WHERE {id} NOT IN (SELECT {id} FROM ledger)");
+                harness.run(&format!("INSERT INTO ledger {new}")).await?;
             } else {
                 harness.keep("ledger", "SELECT * FROM published").await?;
             }
@@ -355,52 +338,42 @@ fn findings(results: &Results) -> Vec<Finding> {
         format!("{} versions with m = 2", number(distinct)),
         distinct == 0.0,
     ));
-    for (name, series) in results.all("4a") {
-        findings.push(Finding::new(
-            "Figure 4a: records that m-invariance cannot publish become more",
-            format!("{name}: {} records", ends(&series)),
-            rises(&series, 0.0),
-        ));
-    }
-    for (name, series) in results.all("4b") {
-        findings.push(Finding::new(
-            "Figure 4b: they become more with the diameter; with d = 1 there are none",
-            format!("{name}: {} records, from d = 1 to 10", ends(&series)),
-            rises(&series, 0.0) && series.first().is_some_and(|point| point.1 == 0.0),
-        ));
-    }
-    for (name, series) in results.all("5a") {
-        findings.push(Finding::beside(
-            "Figure 5a: the error grows a little with time, then no more",
-            format!("{name}: {} %", ends(&series)),
-        ));
-    }
-    for (name, series) in results.all("5b") {
-        findings.push(Finding::new(
-            "Figure 5b: longer ranges, smaller errors",
-            format!("{name}: {} %, from 30 to 70 % of the domains", ends(&series)),
-            falls(&series, 0.1),
-        ));
-    }
-    for (name, series) in results.all("6") {
-        findings.push(Finding::beside(
-            "Figure 6: smaller errors with a greater diameter",
-            format!("{name}: {} %, from d = 1 to 10", ends(&series)),
-        ));
-    }
+    findings.extend(results.each(
+        "4a",
+        "Figure 4a: records that m-invariance cannot publish become more",
+        " records",
+        |series| rises(series, 0.0),
+    ));
+    findings.extend(results.each(
+        "4b",
+        "Figure 4b: they become more with the diameter; with d = 1 there are none",
+        " records, from d = 1 to 10",
+        |series| rises(series, 0.0) && series.first().is_some_and(|point| point.1 == 0.0),
+    ));
+    findings.extend(results.each_beside("5a", "Figure 5a: the error grows a little with time, then no more", " %"));
+    findings.extend(results.each(
+        "5b",
+        "Figure 5b: longer ranges, smaller errors",
+        " %, from 30 to 70 % of the domains",
+        |series| falls(series, 0.1),
+    ));
+    findings.extend(results.each_beside(
+        "6",
+        "Figure 6: smaller errors with a greater diameter",
+        " %, from d = 1 to 10",
+    ));
     let most = results.greatest("8b", None).max(results.greatest("8a", None)).max(results.greatest("7", None));
     findings.push(Finding::new(
         "Figures 7 and 8: fewer than two counterfeits a group, up to m = 8",
         format!("at most {}", number(most)),
         most < 2.0,
     ));
-    for (name, series) in results.all("8a") {
-        findings.push(Finding::new(
-            "Figure 8a: fewer counterfeits with a greater diameter",
-            format!("{name}: {}, from d = 1 to 10", ends(&series)),
-            falls(&series, 0.0),
-        ));
-    }
+    findings.extend(results.each(
+        "8a",
+        "Figure 8a: fewer counterfeits with a greater diameter",
+        ", from d = 1 to 10",
+        |series| falls(series, 0.0),
+    ));
     for (figure, what) in [("9a", "from d = 1 to 10"), ("9b", "from the least to the greatest m")] {
         for (name, series) in results.all(figure) {
             findings.push(Finding::beside(

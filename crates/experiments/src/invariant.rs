@@ -1,9 +1,47 @@
 //! m-invariant releases of a series of snapshots, for the experiments of Section 5.2.
 
+use std::sync::Arc;
+
 use datafusion::error::Result;
 
+use super::experiment::Run;
 use super::harness::Harness;
+use super::input::Input;
+use super::results::Point;
 use super::series::Series;
+
+/// Parameters of a run. `most` is the greatest `m` of the sensitive attribute.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Setting {
+    pub(super) sensitive: usize,
+    pub(super) volume: f64,
+    pub(super) m: usize,
+    pub(super) most: usize,
+}
+
+/// Returns runs for each sensitive attribute: with all volumes and the greatest `m`, and with the first volume and other ones.
+pub(super) fn runs<Points>(
+    input: &Input,
+    volumes: &[f64],
+    steps: impl Fn(f64) -> u64,
+    chain: fn(Arc<Harness>, Setting) -> Points,
+) -> Vec<Run>
+where
+    Points: Future<Output = Result<Vec<Point>>> + Send + 'static,
+{
+    let mut runs = Vec::new();
+    for sensitive in 0..input.sensitive.len() {
+        let all = input.possible(sensitive, &[2, 4, 6, 8, 10]);
+        let Some((&most, fewer)) = all.split_last() else { continue };
+        let fewer = fewer.iter().map(|&m| (volumes[0], m));
+        for (volume, m) in volumes.iter().map(|&volume| (volume, most)).chain(fewer) {
+            let key = format!("{}, r = {volume}, m = {m}", input.sensitive[sensitive]);
+            let setting = Setting { sensitive, volume, m, most };
+            runs.push(Run::new(key, steps(volume), move |harness| chain(harness, setting)));
+        }
+    }
+    runs
+}
 
 /// Publishes one snapshot after the other.
 pub(super) struct Publisher<'a> {
@@ -15,8 +53,9 @@ pub(super) struct Publisher<'a> {
 }
 
 impl<'a> Publisher<'a> {
-    /// Begins a series on a sensitive attribute, with this share of people coming and leaving.
-    pub(super) fn new(harness: &'a Harness, sensitive: usize, volume: f64, m: usize) -> Self {
+    /// Begins a series.
+    pub(super) fn new(harness: &'a Harness, setting: Setting) -> Self {
+        let Setting { sensitive, volume, m, .. } = setting;
         // The same people come and leave whatever the method and the attribute.
         let series = Series::new(harness.input.rows(), volume, harness.input.seed);
         Self { harness, sensitive, m, series, number: 0 }
@@ -30,14 +69,10 @@ impl<'a> Publisher<'a> {
         self.number += 1;
         self.harness.table("snapshot", self.harness.input.at(self.series.present())?)?;
         // As the paper balances. Nobody returns, so the last release knows everybody who must be known.
-        let previous = if self.number > 1 { "previous => published, " } else { "" };
-        let call = format!(
-            "m_invariant(snapshot, {}, {previous}balance => 'minimal', on_ineligible => 'counterfeit', private => true, {}, {})",
-            self.m,
-            self.harness.roles(self.sensitive),
-            self.harness.seed(self.number)
-        );
-        Ok(Some(self.harness.keep("published", &format!("SELECT * FROM {call}")).await?))
+        let previous = if self.number > 1 { "published" } else { "" };
+        let end = self.harness.minimal(previous, &self.harness.roles(self.sensitive), self.number);
+        let sql = format!("SELECT * FROM m_invariant(snapshot, {}, {end})", self.m);
+        self.harness.keep("published", &sql).await.map(Some)
     }
 
     /// Returns the number of the last release, from 1.

@@ -7,7 +7,7 @@ use datafusion::error::Result;
 use super::covered::Covered;
 use super::experiment::{Experiment, Figure, Finding, Run};
 use super::harness::Harness;
-use super::input::{Input, quoted};
+use super::input::{Input, quoted, tuple};
 use super::results::{Point, Results, ends, falls, number, rises};
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
@@ -23,14 +23,17 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     sensitive: &["income"],
     rows: [4_000, 40_152],
     figures: &[
-        figure("5-identity", "Figure 5: identities disclosed by MuCo (l = 10)", BY_DELTA, "mean chance", false),
-        figure("5-attribute", "Figure 5: attributes disclosed by MuCo (l = 10)", BY_DELTA, "mean chance", false),
-        figure("6", "Figure 6: disclosure by Mondrian (P = 0.7)", "l", "mean chance", false),
-        figure("7", "Figure 7: information loss", BY_BOTH, "loss", false),
-        figure("8", "Figure 8: errors of sums, mean", BY_BOTH, "relative error", false),
-        figure("9", "Figure 9: errors of sums, variance", BY_BOTH, "variance of the relative error", true),
-        figure("10a", "Figure 10a: information loss of MuCo by l (delta = 1/6)", "l", "loss", false),
-        figure("10b", "Figure 10b: errors of sums of MuCo by l (delta = 1/6), mean", "l", "relative error", false),
+        Figure::new("5-identity", "Figure 5: identities disclosed by MuCo (l = 10)", BY_DELTA, "mean chance"),
+        Figure::new("5-attribute", "Figure 5: attributes disclosed by MuCo (l = 10)", BY_DELTA, "mean chance"),
+        Figure::new("6", "Figure 6: disclosure by Mondrian (P = 0.7)", "l", "mean chance"),
+        Figure::new("7", "Figure 7: information loss", BY_BOTH, "loss"),
+        Figure::new("8", "Figure 8: errors of sums, mean", BY_BOTH, "relative error"),
+        Figure {
+            logarithmic: true,
+            ..Figure::new("9", "Figure 9: errors of sums, variance", BY_BOTH, "variance of the relative error")
+        },
+        Figure::new("10a", "Figure 10a: information loss of MuCo by l (delta = 1/6)", "l", "loss"),
+        Figure::new("10b", "Figure 10b: errors of sums of MuCo by l (delta = 1/6), mean", "l", "relative error"),
     ],
     runs,
     findings,
@@ -38,16 +41,6 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
 
 const BY_DELTA: &str = "1/delta";
 const BY_BOTH: &str = "1/delta (MuCo), l (Mondrian, Anatomy)";
-
-const fn figure(
-    id: &'static str,
-    title: &'static str,
-    x: &'static str,
-    y: &'static str,
-    logarithmic: bool,
-) -> Figure<'static> {
-    Figure { id, title, x, y, logarithmic }
-}
 
 const MATCHES: [f64; 6] = [0.3, 0.5, 0.7, 0.8, 0.9, 1.0];
 /// The reader whom MuCo and Mondrian are compared by.
@@ -81,11 +74,11 @@ async fn perturbed(harness: Arc<Harness>, rows: usize, l: usize, draws: u64, by_
     let mut points = Vec::new();
     let x = if by_delta { rows } else { l } as f64;
     for draw in 1..=draws {
-        let hierarchies = if harness.input.hierarchies.is_some() { ", hierarchies => hierarchies" } else { "" };
         let call = format!(
-            "muco(people, 1.0 / {rows}, {l}, cuts => 'median', private => true, {}, {}{hierarchies})",
+            "muco(people, 1.0 / {rows}, {l}, cuts => 'median', private => true, {}, {}{})",
             harness.roles(0),
-            harness.seed(draw)
+            harness.seed(draw),
+            harness.hierarchies()
         );
         harness.keep("released", &format!("SELECT * FROM {call}")).await?;
         let lost = loss(&harness, "distance", &format!(", id => {}", quoted(&harness.input.id))).await?;
@@ -142,8 +135,7 @@ async fn separated(harness: Arc<Harness>, l: usize) -> Result<Vec<Point>> {
 }
 
 async fn loss(harness: &Harness, measure: &str, more: &str) -> Result<f64> {
-    let quasi: Vec<String> = harness.input.quasi.iter().map(|name| quoted(name)).collect();
-    let call = format!("information_loss(people, released, quasi => ({}){more})", quasi.join(", "));
+    let call = format!("information_loss(people, released, quasi => {}{more})", tuple(&harness.input.quasi));
     harness.number(&format!("SELECT {measure} FROM {call} WHERE attribute = '*'")).await
 }
 

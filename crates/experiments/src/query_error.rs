@@ -7,8 +7,8 @@ use datafusion::error::Result;
 use super::experiment::{Experiment, Figure, Finding, Run};
 use super::harness::Harness;
 use super::input::Input;
-use super::invariant::Publisher;
-use super::results::{Point, Results, ends, falls, number, rises};
+use super::invariant::{self, Publisher, Setting};
+use super::results::{Point, Results, ends, falls, mean, number, rises};
 use super::series::{VOLUMES, releases};
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
@@ -24,34 +24,25 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     sensitive: &["occupation", "income"],
     rows: [24_000, 600_000],
     figures: &[
-        Figure {
-            id: "7a",
-            title: "Figure 7a: error of each release (occupation, m = 10)",
-            x: "release",
-            y: "median relative error, %",
-            logarithmic: false,
-        },
-        Figure {
-            id: "7b",
-            title: "Figure 7b: error of each release (income, m = 10)",
-            x: "release",
-            y: "median relative error, %",
-            logarithmic: false,
-        },
-        Figure {
-            id: "8a",
-            title: "Figure 8a: error by selectivity (least r, m = 10)",
-            x: "selectivity, %",
-            y: "median relative error, mean of releases, %",
-            logarithmic: false,
-        },
-        Figure {
-            id: "8b",
-            title: "Figure 8b: error by m (least r, selectivity 10 %)",
-            x: "m",
-            y: "median relative error, mean of releases, %",
-            logarithmic: false,
-        },
+        Figure::new(
+            "7a",
+            "Figure 7a: error of each release (occupation, m = 10)",
+            "release",
+            "median relative error, %",
+        ),
+        Figure::new("7b", "Figure 7b: error of each release (income, m = 10)", "release", "median relative error, %"),
+        Figure::new(
+            "8a",
+            "Figure 8a: error by selectivity (least r, m = 10)",
+            "selectivity, %",
+            "median relative error, mean of releases, %",
+        ),
+        Figure::new(
+            "8b",
+            "Figure 8b: error by m (least r, selectivity 10 %)",
+            "m",
+            "median relative error, mean of releases, %",
+        ),
     ],
     runs,
     findings,
@@ -67,23 +58,13 @@ const FITTED: &str = "fitted";
 const LAST: f64 = SELECTIVITIES[SELECTIVITIES.len() - 1];
 
 fn runs(input: &Input) -> Vec<Run> {
-    let mut runs = Vec::new();
     // In quick mode fewer releases, of more people who come.
     let least = input.pick(VOLUMES[1], VOLUMES[0]);
-    for sensitive in 0..input.sensitive.len() {
-        let all = input.possible(sensitive, &[2, 4, 6, 8, 10]);
-        let Some(&most) = all.last() else { continue };
-        let fewer = all[..all.len() - 1].iter().map(|&m| (least, m));
-        for (volume, m) in [(least, most), (VOLUMES[4], most)].into_iter().chain(fewer) {
-            let key = format!("{}, r = {volume}, m = {m}", input.sensitive[sensitive]);
-            let steps = releases(input.rows(), volume);
-            runs.push(Run::new(key, steps, move |harness| chain(harness, sensitive, volume, m, most)));
-        }
-    }
-    runs
+    invariant::runs(input, &[least, VOLUMES[4]], |volume| releases(input.rows(), volume), chain)
 }
 
-async fn chain(harness: Arc<Harness>, sensitive: usize, volume: f64, m: usize, most: usize) -> Result<Vec<Point>> {
+async fn chain(harness: Arc<Harness>, setting: Setting) -> Result<Vec<Point>> {
+    let Setting { sensitive, volume, m, most } = setting;
     let input = &harness.input;
     let name = &input.sensitive[sensitive];
     let small = volume < VOLUMES[4];
@@ -91,7 +72,7 @@ async fn chain(harness: Arc<Harness>, sensitive: usize, volume: f64, m: usize, m
     let selectivities = if small && m == most { &SELECTIVITIES[..] } else { &[LAST] };
     let mut errors = vec![Vec::new(); selectivities.len()];
     let mut fitted = errors.clone();
-    let mut publisher = Publisher::new(&harness, sensitive, volume, m);
+    let mut publisher = Publisher::new(&harness, setting);
     while publisher.next().await?.is_some() {
         let some = publisher.number() % SOME == 1;
         for ((errors, fitted), percent) in errors.iter_mut().zip(&mut fitted).zip(selectivities) {
@@ -180,8 +161,6 @@ fn findings(results: &Results) -> Vec<Finding> {
         let all = results.all(figure);
         for (name, series) in &all {
             let Some((_, even)) = all.iter().find(|(even, _)| *name == format!("{even}, {FITTED}")) else { continue };
-            let mean =
-                |series: &[(f64, f64)]| series.iter().map(|point| point.1).sum::<f64>() / series.len().max(1) as f64;
             findings.push(Finding::beside(
                 format!("Figure {figure}, beside the paper: values as the ends of ranges tell"),
                 format!("{name}: {} %, even: {} % (means over {x})", number(mean(series)), number(mean(even))),
@@ -193,7 +172,6 @@ fn findings(results: &Results) -> Vec<Finding> {
 
 /// Returns the means of the first and the second half of a series.
 fn halves(series: &[(f64, f64)]) -> (f64, f64) {
-    let mean = |half: &[(f64, f64)]| half.iter().map(|point| point.1).sum::<f64>() / half.len().max(1) as f64;
     let (first, second) = series.split_at(series.len().div_ceil(2));
     (mean(first), mean(second))
 }

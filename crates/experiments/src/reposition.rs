@@ -25,18 +25,14 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     sensitive: &["occupation"],
     rows: [6_000, 100_000],
     figures: &[
-        figure("suppressed", "Records that are not published", "window, days", "% of all records"),
-        figure("moved", "Records that are published late", "window, days", "% of all records"),
-        figure("late", "How late they are", "window, days", "days, mean of those that are late"),
-        figure("error", "Errors of counts by length of the range (least l)", "days", "mean relative error, %"),
+        Figure::new("suppressed", "Records that are not published", "window, days", "% of all records"),
+        Figure::new("moved", "Records that are published late", "window, days", "% of all records"),
+        Figure::new("late", "How late they are", "window, days", "days, mean of those that are late"),
+        Figure::new("error", "Errors of counts by length of the range (least l)", "days", "mean relative error, %"),
     ],
     runs,
     findings,
 };
-
-const fn figure(id: &'static str, title: &'static str, x: &'static str, y: &'static str) -> Figure<'static> {
-    Figure { id, title, x, y, logarithmic: false }
-}
 
 const WINDOWS: [usize; 6] = [1, 2, 3, 5, 7, 14];
 /// Days of the ranges of queries.
@@ -199,13 +195,12 @@ fn findings(results: &Results) -> Vec<Finding> {
             results.greatest(WRONG, None) == 0.0,
         ),
     ];
-    for (name, series) in results.all("suppressed") {
-        findings.push(Finding::new(
-            "Records that are published late need not be suppressed: the longer the window, the fewer are lost",
-            format!("{name}: {} % with windows of 1 to 14 days", ends(&series)),
-            falls(&series, 0.5),
-        ));
-    }
+    findings.extend(results.each(
+        "suppressed",
+        "Records that are published late need not be suppressed: the longer the window, the fewer are lost",
+        " % with windows of 1 to 14 days",
+        |series| falls(series, 0.5),
+    ));
     for (name, series) in results.all("error") {
         let (claim, here) = (
             "Counts over more days are nearly exact, for records are moved by few",

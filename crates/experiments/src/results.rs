@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::experiment::Finding;
+
 /// A point of a figure.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Point {
@@ -50,8 +52,7 @@ impl Results {
             .map(|point| (point.x, point.y))
             .collect();
         all.sort_by(|a, b| a.0.total_cmp(&b.0));
-        let mean = |run: &[(f64, f64)]| (run[0].0, run.iter().map(|(_, y)| y).sum::<f64>() / run.len() as f64);
-        all.chunk_by(|a, b| a.0 == b.0).map(mean).collect()
+        all.chunk_by(|a, b| a.0 == b.0).map(|run| (run[0].0, mean(run))).collect()
     }
 
     /// Returns all series of a figure.
@@ -59,11 +60,36 @@ impl Results {
         self.names(figure).into_iter().map(|name| (name, self.series(figure, name))).collect()
     }
 
+    /// Returns a finding for each series of a figure: its first and last value, before `what`.
+    pub(super) fn each(
+        &self,
+        figure: &str,
+        claim: &str,
+        what: &str,
+        holds: impl Fn(&[(f64, f64)]) -> bool,
+    ) -> Vec<Finding> {
+        let one = |(name, series): (&str, Vec<_>)| {
+            Finding::new(claim, format!("{name}: {}{what}", ends(&series)), holds(&series))
+        };
+        self.all(figure).into_iter().map(one).collect()
+    }
+
+    /// Returns the same of figures that need not agree.
+    pub(super) fn each_beside(&self, figure: &str, claim: &str, what: &str) -> Vec<Finding> {
+        let beside = |finding| Finding { holds: None, ..finding };
+        self.each(figure, claim, what, |_| true).into_iter().map(beside).collect()
+    }
+
     /// Returns the greatest `y` of a figure, or of one series.
     pub(super) fn greatest(&self, figure: &str, name: Option<&str>) -> f64 {
         let of = self.points.iter().filter(|p| p.figure == figure && name.is_none_or(|name| p.series == name));
         of.map(|point| point.y).fold(f64::NEG_INFINITY, f64::max)
     }
+}
+
+/// Returns the mean `y` of a series.
+pub(super) fn mean(series: &[(f64, f64)]) -> f64 {
+    series.iter().map(|point| point.1).sum::<f64>() / series.len().max(1) as f64
 }
 
 /// Returns true if a series falls by this share of the first, or stays zero. It is measured from the first to the last point.

@@ -24,20 +24,8 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     sensitive: &["occupation", "income"],
     rows: [24_000, 600_000],
     figures: &[
-        Figure {
-            id: "4a",
-            title: "Figure 4a: vulnerable tuples (occupation)",
-            x: "update volume r",
-            y: "vulnerable tuples",
-            logarithmic: false,
-        },
-        Figure {
-            id: "4b",
-            title: "Figure 4b: vulnerable tuples (income)",
-            x: "update volume r",
-            y: "vulnerable tuples",
-            logarithmic: false,
-        },
+        Figure::new("4a", "Figure 4a: vulnerable tuples (occupation)", "update volume r", "vulnerable tuples"),
+        Figure::new("4b", "Figure 4b: vulnerable tuples (income)", "update volume r", "vulnerable tuples"),
     ],
     runs,
     findings,
@@ -75,23 +63,20 @@ async fn chain(
     // All that a reader who knows everybody's group learns of quasi-identifiers is in the groups; one stands for all.
     let [id, quasi, value] = [&input.id, &input.quasi[0], &input.sensitive[sensitive]].map(|name| quoted(name));
     let mut series = Series::new(input.rows(), volume, input.seed);
-    let (mut tables, mut present) = (Vec::new(), Vec::new());
+    let (mut tables, mut present): (Vec<String>, _) = (Vec::new(), Vec::new());
     loop {
         let release = tables.len() + 1;
         let snapshot = input.at(series.present())?;
         present.push(numbered(&snapshot, release)?);
         harness.table("snapshot", snapshot)?;
-        let seed = harness.seed(release);
         let (call, columns) = match l {
             Some(l) => {
+                let seed = harness.seed(release);
                 (format!("mondrian(snapshot, l => {l}, cuts => 'median', private => true, {roles}, {seed})"), "")
             }
             None => {
-                let previous = if release > 1 { format!("previous => r{}, ", release - 1) } else { String::new() };
-                let call = format!(
-                    "m_invariant(snapshot, 2, {previous}balance => 'minimal', on_ineligible => 'counterfeit', private => true, {roles}, {seed})"
-                );
-                (call, ", signature")
+                let previous = tables.last().map_or("", String::as_str);
+                (format!("m_invariant(snapshot, 2, {})", harness.minimal(previous, &roles, release)), ", signature")
             }
         };
         let table = format!("r{release}");

@@ -13,49 +13,35 @@ type Measure = fn(&Row) -> Option<f64>;
 
 const FIGURES: [(Figure<'static>, Measure, &str); 4] = [
     (
-        Figure {
-            id: "error",
-            title: "Errors of counts",
-            x: "m, l, k or 1/delta",
-            y: "median relative error, %",
-            logarithmic: false,
-        },
+        Figure::new("error", "Errors of counts", "m, l, k or 1/delta", "median relative error, %"),
         |row| row.error.map(|share| 100.0 * share),
         "Random counts, each of a tenth of the values of every quasi-identifier together and a range of the sensitive attribute, asked of \
          the release and of the table.",
     ),
     (
-        Figure { id: "loss", title: "Loss", x: "m, l, k or 1/delta", y: "loss (LM), 0 to 1", logarithmic: false },
+        Figure::new("loss", "Loss", "m, l, k or 1/delta", "loss (LM), 0 to 1"),
         |row| row.loss,
         "The share of each attribute's values that a published range holds. Anatomy publishes exact values; of MuCo it is the mean \
          distance to them.",
     ),
     (
-        Figure {
-            id: "risk",
-            title: "Given away by two releases that know nothing of each other",
-            x: "m, l or k",
-            y: "people in both releases, %",
-            logarithmic: false,
-        },
+        Figure::new(
+            "risk",
+            "Given away by two releases that know nothing of each other",
+            "m, l or k",
+            "people in both releases, %",
+        ),
         |row| row.at_risk.map(|share| 100.0 * share),
         "A second release in which half the people are those of the first: for how many of them only one sensitive value is left, to a \
          reader who knows each person's group. With the memory of m_invariant and m_distinct it would be nobody.",
     ),
     (
-        Figure {
-            id: "counterfeits",
-            title: "Counterfeits of a second release",
-            x: "m",
-            y: "counterfeits",
-            logarithmic: false,
-        },
+        Figure::new("counterfeits", "Counterfeits of a second release", "m", "counterfeits"),
         |row| row.counterfeits,
         "The price of memory: rows that stand for nobody, where half the people have left and as many have come.",
     ),
 ];
 
-/// A recommendation.
 #[derive(Debug, Serialize)]
 struct Recommended {
     what: String,
@@ -63,7 +49,6 @@ struct Recommended {
     sql: String,
 }
 
-/// A chart.
 #[derive(Debug, Serialize)]
 struct Chart {
     id: &'static str,

@@ -81,7 +81,6 @@ impl Axis {
         axis
     }
 
-    /// Returns the place of a value.
     pub(super) fn place(&self, value: f64) -> f64 {
         let value = match (self.logarithmic, self.zero) {
             (true, Some(zero)) if value == 0.0 => zero,

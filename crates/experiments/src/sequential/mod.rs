@@ -16,8 +16,8 @@ use datafusion::error::Result;
 
 use super::experiment::{Experiment, Figure, Finding, Run};
 use super::harness::Harness;
-use super::input::Input;
-use super::results::{Results, below, ends, falls, number, rises};
+use super::input::{Input, tuple};
+use super::results::{Results, below, ends, falls, mean, number, rises};
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "sequential",
@@ -32,25 +32,21 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     sensitive: &["occupation"],
     rows: [5_000, 200_000],
     figures: &[
-        figure("6", "Figure 6: loss of ten releases", "release", "loss (LM)"),
-        figure("7", "Figure 7: loss by l", "l", "loss (LM), mean of ten releases"),
-        figure("8", "Figure 8: loss by number of people", "people", "loss (LM), mean of ten releases"),
-        figure("9", "Figure 9: loss by p", "p", "loss (LM), mean of ten releases"),
-        figure("10", "Figure 10: time by l", "l", "seconds"),
-        figure("11", "Figure 11: time by number of people", "people", "seconds"),
-        figure("12", "Figure 12: time by p", "p", "seconds"),
-        figure("13", "Figure 13: entropy loss by l", "l", "loss (EM, bits), mean of ten releases"),
-        figure("15", "Figure 15: columns that come later", "release", "loss (LM)"),
-        figure("16", "Figure 16: people who come later", "release", "loss (LM)"),
-        figure("17", "Figure 17: columns and people that come later", "release", "loss (LM)"),
+        Figure::new("6", "Figure 6: loss of ten releases", "release", "loss (LM)"),
+        Figure::new("7", "Figure 7: loss by l", "l", "loss (LM), mean of ten releases"),
+        Figure::new("8", "Figure 8: loss by number of people", "people", "loss (LM), mean of ten releases"),
+        Figure::new("9", "Figure 9: loss by p", "p", "loss (LM), mean of ten releases"),
+        Figure::new("10", "Figure 10: time by l", "l", "seconds"),
+        Figure::new("11", "Figure 11: time by number of people", "people", "seconds"),
+        Figure::new("12", "Figure 12: time by p", "p", "seconds"),
+        Figure::new("13", "Figure 13: entropy loss by l", "l", "loss (EM, bits), mean of ten releases"),
+        Figure::new("15", "Figure 15: columns that come later", "release", "loss (LM)"),
+        Figure::new("16", "Figure 16: people who come later", "release", "loss (LM)"),
+        Figure::new("17", "Figure 17: columns and people that come later", "release", "loss (LM)"),
     ],
     runs,
     findings,
 };
-
-const fn figure(id: &'static str, title: &'static str, x: &'static str, y: &'static str) -> Figure<'static> {
-    Figure { id, title, x, y, logarithmic: false }
-}
 
 const SEQUENTIAL: &str = "sequential";
 const PROJECTED: &str = "projected";
@@ -92,19 +88,13 @@ fn runs(input: &Input) -> Vec<Run> {
 
 /// Ends of a call on some columns of the microdata: roles, seed and hierarchies.
 fn arguments(harness: &Harness, quasi: &[String], seed: &str) -> String {
-    let hierarchies = if harness.input.hierarchies.is_some() { ", hierarchies => hierarchies" } else { "" };
-    format!("{}, {}{hierarchies}", harness.roles_of(quasi, 0), harness.seed(seed))
+    format!("{}, {}{}", harness.roles_of(quasi, 0), harness.seed(seed), harness.hierarchies())
 }
 
 /// Returns the loss of a release's columns, or of some of them.
 async fn loss(harness: &Harness, original: &str, release: &str, quasi: &[String], measure: &str) -> Result<f64> {
-    let quasi: Vec<String> = quasi.iter().map(|name| super::input::quoted(name)).collect();
-    let hierarchies = if harness.input.hierarchies.is_some() { ", hierarchies => hierarchies" } else { "" };
-    harness.number(&format!(
-        "SELECT {measure} FROM information_loss({original}, {release}, quasi => ({}){hierarchies}) WHERE attribute = '*'",
-        quasi.join(", ")
-    ))
-    .await
+    let call = format!("information_loss({original}, {release}, quasi => {}{})", tuple(quasi), harness.hierarchies());
+    harness.number(&format!("SELECT {measure} FROM {call} WHERE attribute = '*'")).await
 }
 
 /// Registers the first people as the table `original`.
@@ -123,7 +113,6 @@ fn columns(input: &Input, numbers: &[usize]) -> Vec<String> {
 fn findings(results: &Results) -> Vec<Finding> {
     let mut findings = Vec::new();
     let (sequential, projected) = (results.series("6", SEQUENTIAL), results.series("6", PROJECTED));
-    let mean = |series: &[(f64, f64)]| series.iter().map(|point| point.1).sum::<f64>() / series.len().max(1) as f64;
     findings.push(Finding::new(
         "Figure 6: each of the ten releases loses less than if it were projected from one release",
         format!("{} and {} in the mean", number(mean(&sequential)), number(mean(&projected))),
