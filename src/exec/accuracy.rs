@@ -52,12 +52,8 @@ impl QueryAccuracy {
 
 #[async_trait]
 impl Computation for QueryAccuracy {
-    fn name(&self) -> &'static str {
-        "QueryAccuracyExec"
-    }
-
-    fn function(&self) -> &'static str {
-        FUNCTION
+    fn names(&self) -> [&'static str; 2] {
+        ["QueryAccuracyExec", FUNCTION]
     }
 
     fn argument(&self, place: usize) -> &'static str {

@@ -47,12 +47,8 @@ mod publication {
 
     #[async_trait]
     impl Computation for PublicationAudit {
-        fn name(&self) -> &'static str {
-            "AuditExec"
-        }
-
-        fn function(&self) -> &'static str {
-            "audit"
+        fn names(&self) -> [&'static str; 2] {
+            ["AuditExec", "audit"]
         }
 
         fn argument(&self, _place: usize) -> &'static str {

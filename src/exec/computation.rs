@@ -26,11 +26,8 @@ use crate::microdata::Hierarchies;
 /// Computation with plain parameters.
 #[async_trait]
 pub(crate) trait Computation: fmt::Debug + Send + Sync + 'static {
-    /// Returns the name of the operator.
-    fn name(&self) -> &'static str;
-
-    /// Returns the name of the SQL function, for errors.
-    fn function(&self) -> &'static str;
+    /// Returns the names of the operator and of the SQL function.
+    fn names(&self) -> [&'static str; 2];
 
     /// Returns the name of an input in errors.
     fn argument(&self, _place: usize) -> &'static str {
@@ -186,11 +183,11 @@ impl ComputationExec {
 
 impl Job for Computing {
     fn operator(&self) -> &'static str {
-        self.0.name()
+        self.0.names()[0]
     }
 
     fn function(&self) -> &str {
-        self.0.function()
+        self.0.names()[1]
     }
 
     fn argument(&self, place: usize) -> &'static str {
@@ -212,13 +209,14 @@ impl Job for Computing {
         context: &Arc<TaskContext>,
     ) -> Result<SendableRecordBatchStream> {
         let computation = Arc::clone(&self.0);
-        let watch = Watch::new(Progress::of(context), computation.function(), inputs.len());
+        let [operator, function] = computation.names();
+        let watch = Watch::new(Progress::of(context), function, inputs.len());
         let inputs = inputs.into_iter().map(|input| watch.over(input)).collect();
         let baseline = BaselineMetrics::new(metrics, 0);
         let mut builder = RecordBatchReceiverStream::builder(computation.schema(), 2);
         let resources = Resources {
-            function: computation.function(),
-            reservation: MemoryConsumer::new(computation.name()).register(context.memory_pool()),
+            function,
+            reservation: MemoryConsumer::new(operator).register(context.memory_pool()),
             context: Arc::clone(context),
             metrics: baseline.clone(),
             peak_memory: MetricBuilder::new(metrics).gauge("peak_mem_used", 0),

@@ -125,12 +125,8 @@ pub(super) fn identifier(id: &FieldRef) -> Field {
 
 #[async_trait]
 impl Computation for DisclosureComputation {
-    fn name(&self) -> &'static str {
-        "DisclosureExec"
-    }
-
-    fn function(&self) -> &'static str {
-        FUNCTION
+    fn names(&self) -> [&'static str; 2] {
+        ["DisclosureExec", FUNCTION]
     }
 
     fn argument(&self, place: usize) -> &'static str {
@@ -278,7 +274,6 @@ impl Inference {
     }
 }
 
-/// Returns sets of values as lists.
 fn lists(sets: &Sets, values: &ArrayRef, data_type: &DataType) -> crate::error::Result<ArrayRef> {
     let DataType::List(item) = data_type else { return Err(Error::internal("a set that is not a list")) };
     let values = take(values, &UInt32Array::from(sets.values.clone()), None)?;

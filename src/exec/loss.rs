@@ -53,12 +53,8 @@ impl InformationLoss {
 
 #[async_trait]
 impl Computation for InformationLoss {
-    fn name(&self) -> &'static str {
-        "InformationLossExec"
-    }
-
-    fn function(&self) -> &'static str {
-        FUNCTION
+    fn names(&self) -> [&'static str; 2] {
+        ["InformationLossExec", FUNCTION]
     }
 
     fn argument(&self, place: usize) -> &'static str {

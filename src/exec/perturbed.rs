@@ -35,12 +35,8 @@ pub(crate) struct PerturbedComputation {
 
 #[async_trait]
 impl Computation for PerturbedComputation {
-    fn name(&self) -> &'static str {
-        "PerturbedDisclosureExec"
-    }
-
-    fn function(&self) -> &'static str {
-        FUNCTION
+    fn names(&self) -> [&'static str; 2] {
+        ["PerturbedDisclosureExec", FUNCTION]
     }
 
     fn argument(&self, _place: usize) -> &'static str {

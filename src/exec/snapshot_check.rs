@@ -39,12 +39,8 @@ pub(crate) struct SnapshotsCheck {
 
 #[async_trait]
 impl Computation for SnapshotsCheck {
-    fn name(&self) -> &'static str {
-        "CheckSnapshotsExec"
-    }
-
-    fn function(&self) -> &'static str {
-        FUNCTION
+    fn names(&self) -> [&'static str; 2] {
+        ["CheckSnapshotsExec", FUNCTION]
     }
 
     fn argument(&self, place: usize) -> &'static str {

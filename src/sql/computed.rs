@@ -38,7 +38,6 @@ impl Computed {
         Self { made_with, ..self }
     }
 
-    /// Returns the table that its result is.
     pub(super) fn table(self) -> Arc<dyn TableProvider> {
         Arc::new(OpaqueTable(self))
     }
@@ -46,7 +45,7 @@ impl Computed {
 
 impl Relation for Computed {
     fn function(&self) -> &str {
-        self.computation.function()
+        self.computation.names()[1]
     }
 
     fn schema(&self) -> SchemaRef {

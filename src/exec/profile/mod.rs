@@ -74,12 +74,8 @@ impl Profile {
 
 #[async_trait]
 impl Computation for Profile {
-    fn name(&self) -> &'static str {
-        "ProfileExec"
-    }
-
-    fn function(&self) -> &'static str {
-        FUNCTION
+    fn names(&self) -> [&'static str; 2] {
+        ["ProfileExec", FUNCTION]
     }
 
     fn parameters(&self) -> String {
@@ -158,7 +154,6 @@ fn remarks(
     Ok((!remarks.is_empty()).then(|| remarks.join("; ")))
 }
 
-/// A row of the result.
 #[derive(Default)]
 struct Row {
     kind: &'static str,

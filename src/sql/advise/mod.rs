@@ -131,7 +131,6 @@ fn declared(input: &Input, role: Role, setting: Option<&str>) -> Vec<String> {
     names
 }
 
-/// Returns the name of the table, if it has one.
 fn table_name(plan: &LogicalPlan) -> String {
     match plan {
         LogicalPlan::SubqueryAlias(alias) => match table_name(&alias.input) {
@@ -171,12 +170,8 @@ struct Advice {
 
 #[async_trait]
 impl Computation for Advice {
-    fn name(&self) -> &'static str {
-        "AdviseExec"
-    }
-
-    fn function(&self) -> &'static str {
-        NAME
+    fn names(&self) -> [&'static str; 2] {
+        ["AdviseExec", NAME]
     }
 
     fn argument(&self, _place: usize) -> &'static str {
