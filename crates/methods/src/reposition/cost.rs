@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
+use crate::share::number;
 
 /// Growth of the cost of publishing late with the distance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
@@ -70,37 +71,6 @@ impl Cost {
             false => Err(Error::refused(format!("{name} must be above 0, for example 2.5, got {value}"))),
         }
     }
-
-    /// Returns the number.
-    pub fn get(self) -> f64 {
-        self.0
-    }
 }
 
-impl TryFrom<f64> for Cost {
-    type Error = Error;
-
-    fn try_from(value: f64) -> Result<Self> {
-        Self::try_new("a cost", value)
-    }
-}
-
-impl From<Cost> for f64 {
-    fn from(cost: Cost) -> Self {
-        cost.0
-    }
-}
-
-impl PartialEq for Cost {
-    fn eq(&self, other: &Self) -> bool {
-        self.0.to_bits() == other.0.to_bits()
-    }
-}
-
-impl Eq for Cost {}
-
-impl std::hash::Hash for Cost {
-    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
-        self.0.to_bits().hash(state);
-    }
-}
+number!(Cost, "a cost");
