@@ -6,11 +6,11 @@
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
-use std::sync::{PoisonError, RwLock};
 
 use datafusion::arrow::array::ArrayRef;
 use datafusion::common::Result;
 use datafusion::logical_expr::ColumnarValue;
+use parking_lot::RwLock;
 
 /// Converts arguments into arrays with one value for each of a batch's `rows` rows.
 pub(crate) fn columns(arguments: &[ColumnarValue], rows: usize) -> Result<Vec<ArrayRef>> {
@@ -25,10 +25,10 @@ impl<T: Clone> Kept<T> {
     /// Returns the last value if it fits, or makes another one. Others wait meanwhile.
     pub(crate) fn get_or_make(&self, fits: impl Fn(&T) -> bool, make: impl FnOnce() -> Result<T>) -> Result<T> {
         let fitting = |last: &Option<T>| last.as_ref().filter(|last| fits(last)).cloned();
-        if let Some(kept) = fitting(&self.0.read().unwrap_or_else(PoisonError::into_inner)) {
+        if let Some(kept) = fitting(&self.0.read()) {
             return Ok(kept);
         }
-        let mut last = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let mut last = self.0.write();
         if let Some(kept) = fitting(&last) {
             return Ok(kept);
         }

@@ -1,7 +1,7 @@
 //! Connections to workers, whose errors say which worker they come from.
 
 use std::collections::HashSet;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use datafusion::arrow::record_batch::RecordBatch;
@@ -16,6 +16,7 @@ use datafusion_distributed::{
 };
 use futures::StreamExt;
 use futures::stream::BoxStream;
+use parking_lot::Mutex;
 use tonic::codegen::http::HeaderMap;
 use url::Url;
 
@@ -51,7 +52,7 @@ impl ChannelResolver for NamedChannels {
     async fn get_worker_client_for_url(&self, url: &Url) -> Result<Box<dyn WorkerChannel>> {
         let named = |error| told(url, error);
         let mut channel = self.inner.get_worker_client_for_url(url).await.map_err(named)?;
-        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner).contains(url);
+        let known = self.known.lock().contains(url);
         if !known {
             let info = channel.get_worker_info(GetWorkerInfoRequest {}).await.map_err(named)?;
             // A host may call its workers what it likes; then the codec refuses.
@@ -60,7 +61,7 @@ impl ChannelResolver for NamedChannels {
                     format!("worker {url} is {}, and this is {VERSION}; run the same version on both", info.version);
                 return Err(AnonymizeError::new(CLUSTER, ErrorKind::Refused, text).into());
             }
-            self.known.lock().unwrap_or_else(PoisonError::into_inner).insert(url.clone());
+            self.known.lock().insert(url.clone());
         }
         Ok(Box::new(NamedChannel { url: url.clone(), inner: channel }))
     }

@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::ops::Range;
-use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, LazyLock, Weak};
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -19,6 +19,7 @@ use datafusion::object_store::{
 };
 use futures::stream::BoxStream;
 use futures::{StreamExt, TryStreamExt};
+use parking_lot::Mutex;
 
 /// Digits of a version in the names of Delta Lake.
 const VERSION_DIGITS: usize = 20;
@@ -37,10 +38,6 @@ struct Seen {
 }
 
 impl Seen {
-    fn described(&self) -> MutexGuard<'_, HashMap<Path, ObjectMeta>> {
-        self.described.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Forgets what a listing of everything after `offset` shows otherwise, or not at all.
     fn compare(&self, offset: Option<&Path>, listed: &[ObjectMeta]) {
         let listed: HashMap<&Path, &ObjectMeta> = listed.iter().map(|meta| (&meta.location, meta)).collect();
@@ -49,7 +46,7 @@ impl Seen {
                 (meta.size, &meta.e_tag, meta.last_modified) == (known.size, &known.e_tag, known.last_modified)
             })
         };
-        self.described().retain(|path, known| offset.is_some_and(|offset| path <= offset) || same(known));
+        self.described.lock().retain(|path, known| offset.is_some_and(|offset| path <= offset) || same(known));
     }
 }
 
@@ -64,7 +61,7 @@ pub(super) struct CachedLog {
 impl CachedLog {
     /// Returns a store of the session, with the log in a directory of it.
     pub(super) fn new(inner: Arc<dyn ObjectStore>, log: Path) -> Self {
-        let mut logs = LOGS.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut logs = LOGS.lock();
         logs.retain(|(store, ..)| store.strong_count() > 0);
         let store = Arc::downgrade(&inner);
         let known = logs.iter().find(|(other, path, _)| other.ptr_eq(&store) && *path == log);
@@ -88,14 +85,14 @@ impl CachedLog {
 
     /// Reads an object of the log, unless it is known.
     async fn learn(&self, location: &Path) -> Result<ObjectMeta> {
-        if let Some(known) = self.seen.described().get(location) {
+        if let Some(known) = self.seen.described.lock().get(location) {
             return Ok(known.clone());
         }
         let found = self.inner.get(location).await?;
         let meta = found.meta.clone();
         let contents = found.bytes().await?;
         self.seen.contents.put(location, contents.into()).await?;
-        self.seen.described().insert(location.clone(), meta.clone());
+        self.seen.described.lock().insert(location.clone(), meta.clone());
         Ok(meta)
     }
 

@@ -1,12 +1,13 @@
 //! Fingerprints of what an INSERT reads, made while it is read.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use datafusion::arrow::array::RecordBatch;
 use datafusion::common::Result;
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use futures::StreamExt;
+use parking_lot::Mutex;
 
 use super::blocking::blocking;
 use super::fingerprint::{Fingerprint, RelationFingerprint};
@@ -20,7 +21,6 @@ const AHEAD: usize = 2;
 pub(crate) struct Observer {
     key: [u64; 2],
     snapshot: Arc<Mutex<Snapshot>>,
-    /// Fingerprint of the update relation, if there is one.
     updates: Option<Arc<Mutex<RelationFingerprint>>>,
 }
 
@@ -64,7 +64,7 @@ impl Observer {
         let held = held.map(|_| usize::from(layout.identifier.is_some()) + layout.quasi.len());
         let columns: Vec<usize> = all.iter().copied().filter(|place| Some(*place) != held).collect();
         if held.is_some() {
-            left_out.iter().for_each(|name| lock(&self.snapshot).fingerprint.add_name(name));
+            left_out.iter().for_each(|name| self.snapshot.lock().fingerprint.add_name(name));
         }
         look(rows, &self.snapshot, move |snapshot, batch| {
             snapshot.rows += batch.num_rows() as u64;
@@ -87,17 +87,17 @@ impl Observer {
 
     /// Returns the rows of the snapshot so far.
     pub(super) fn rows(&self) -> u64 {
-        lock(&self.snapshot).rows
+        self.snapshot.lock().rows
     }
 
     /// Returns the fingerprint of the snapshot, so far.
     pub(super) fn fingerprint(&self) -> String {
-        lock(&self.snapshot).fingerprint.finish()
+        self.snapshot.lock().fingerprint.finish()
     }
 
     /// Returns the same of whole rows, where some columns do not count.
     pub(super) fn whole(&self) -> Option<String> {
-        let snapshot = lock(&self.snapshot);
+        let snapshot = self.snapshot.lock();
         (!snapshot.whole.is_of_nothing()).then(|| snapshot.whole.finish())
     }
 
@@ -105,7 +105,7 @@ impl Observer {
     /// Fails when its thread is gone.
     pub(super) async fn updates(&self) -> Result<Option<String>> {
         let Some(updates) = self.updates.clone() else { return Ok(None) };
-        blocking(move || Ok(lock(&updates).finish())).await.map(Some)
+        blocking(move || Ok(updates.lock().finish())).await.map(Some)
     }
 }
 
@@ -120,12 +120,8 @@ fn look<T: Send + 'static>(
         let (to, seen) = (Arc::clone(&to), Arc::clone(&seen));
         async move {
             let batch = batch?;
-            blocking(move || seen(&mut lock(&to), &batch).map(|()| batch)).await
+            blocking(move || seen(&mut to.lock(), &batch).map(|()| batch)).await
         }
     });
     Box::pin(RecordBatchStreamAdapter::new(schema, rows.buffered(AHEAD)))
-}
-
-fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
-    of.lock().unwrap_or_else(PoisonError::into_inner)
 }

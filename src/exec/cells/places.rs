@@ -1,7 +1,7 @@
 //! Cells by place: a table is looked at once to find out where cuts are, and read again to say of each row in which cell it is.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, BinaryViewArray, ListArray, RecordBatch, UInt32Array};
 use datafusion::arrow::buffer::OffsetBuffer;
@@ -19,6 +19,7 @@ use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSe
 use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 use futures::StreamExt;
+use parking_lot::Mutex;
 use rand::Rng;
 use rand::seq::SliceRandom;
 use tokio::sync::OnceCell;
@@ -70,7 +71,7 @@ impl Places {
     }
 
     fn found(&self, context: &Arc<TaskContext>) -> Arc<OnceCell<RecordBatch>> {
-        let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut found = self.found.lock();
         if let Some(Shared(of, known)) = &*found
             && std::ptr::eq(of.as_ptr(), Arc::as_ptr(context))
         {

@@ -2,7 +2,7 @@
 //! read the same release, and planning it asks nothing of the store before that.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use datafusion::arrow::datatypes::{Field, Schema, SchemaRef};
 use datafusion::catalog::Session;
@@ -13,6 +13,7 @@ use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::{CastExpr, Column};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::projection::ProjectionExec;
+use parking_lot::Mutex;
 use tokio::sync::OnceCell;
 use url::Url;
 
@@ -54,7 +55,7 @@ impl PublicReleases {
     /// Returns the finding of a query.
     fn found(&self, start: Option<QueryStart>) -> Arc<Found> {
         let Some(start) = start else { return Arc::default() };
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = self.last.lock();
         if let Some((_, found)) = last.iter().find(|(known, _)| *known == start) {
             return Arc::clone(found);
         }

@@ -1,6 +1,6 @@
 //! Connection: messages in, answers out, until one of both ends it.
 
-use std::sync::{Arc, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 use std::task::Poll;
 use std::time::Duration;
 
@@ -60,9 +60,9 @@ pub(super) struct Connection {
     /// While a password is asked for.
     pub login: Mutex<Option<Exchange>>,
     /// The fingerprint of the statement that runs.
-    pub statement: std::sync::Mutex<String>,
+    pub statement: parking_lot::Mutex<String>,
     /// Until the session begins.
-    turn: std::sync::Mutex<Option<Turn>>,
+    turn: parking_lot::Mutex<Option<Turn>>,
     itself: Weak<Self>,
 }
 
@@ -70,10 +70,10 @@ impl Connection {
     fn new(server: Arc<Server>, turn: Turn) -> Arc<Self> {
         Arc::new_cyclic(|itself| Self {
             server,
-            turn: std::sync::Mutex::new(Some(turn)),
+            turn: parking_lot::Mutex::new(Some(turn)),
             session: OnceLock::new(),
             login: Mutex::default(),
-            statement: std::sync::Mutex::default(),
+            statement: parking_lot::Mutex::default(),
             itself: Weak::clone(itself),
         })
     }
@@ -85,7 +85,7 @@ impl Connection {
 
     /// Ends the turn of waiting: the session has begun.
     pub(super) fn has_begun(&self) {
-        drop(self.turn.lock().unwrap_or_else(PoisonError::into_inner).take());
+        drop(self.turn.lock().take());
     }
 
     /// Fails when nobody has entered.

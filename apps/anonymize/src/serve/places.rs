@@ -1,7 +1,9 @@
 //! Places for sessions: so many for all, and fewer for each user.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 use super::errors::Failure;
 
@@ -24,14 +26,10 @@ impl Places {
         Self { most, most_of_user, taken: Arc::default() }
     }
 
-    fn taken(&self) -> MutexGuard<'_, Taken> {
-        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Takes a place for a session of a user.
     /// Fails when all of them are taken, or all that the user may have.
     pub(super) fn take(&self, user: &str) -> Result<Place, Failure> {
-        let mut taken = self.taken();
+        let mut taken = self.taken.lock();
         let too_many = |message: &str, hint: &str| Err(Failure::new("53300", message).hint(hint).fatal());
         if taken.all >= self.most {
             return too_many("there are too many sessions already", "Try again later");
@@ -55,7 +53,7 @@ pub(super) struct Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        let mut taken = self.places.taken();
+        let mut taken = self.places.taken.lock();
         taken.all -= 1;
         if let Some(own) = taken.of_users.get_mut(&self.user) {
             *own -= 1;
@@ -80,6 +78,6 @@ mod tests {
         assert!(take("eve").is_err(), "there are three");
         drop(ann);
         assert!(take("eve").is_ok());
-        assert!(!places.taken().of_users.contains_key("ann"));
+        assert!(!places.taken.lock().of_users.contains_key("ann"));
     }
 }

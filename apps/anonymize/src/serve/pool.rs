@@ -1,10 +1,11 @@
 //! Processes that wait for statements.
 
 use std::pin::pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::try_join_all;
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
@@ -60,13 +61,9 @@ impl Pool {
         Ok(pool)
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Starts as many processes as are missing.
     fn fill(self: &Arc<Self>) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         while state.idle.len() + state.starting < self.spare {
             state.starting += 1;
             let pool = Arc::clone(self);
@@ -78,7 +75,7 @@ impl Pool {
         loop {
             match Process::start(&self.recipe).await {
                 Ok(process) => {
-                    let mut state = self.state();
+                    let mut state = self.state.lock();
                     state.starting -= 1;
                     state.idle.push(process);
                     break;
@@ -100,7 +97,7 @@ impl Pool {
             // From now on it hears of processes, also of those that come before it waits.
             ready.as_mut().enable();
             let found = {
-                let mut state = self.state();
+                let mut state = self.state.lock();
                 if state.idle.len() > kept { state.idle.pop() } else { None }
             };
             self.fill();
@@ -114,7 +111,7 @@ impl Pool {
     /// Takes a process back whose statement has ended. It ends when there are enough others, or when it has kept much memory.
     pub(super) fn give_back(&self, process: Process) {
         let is_small = process.grown() < GROWN;
-        let mut state = self.state();
+        let mut state = self.state.lock();
         if is_small && state.idle.len() < self.most {
             state.idle.push(process);
             drop(state);
@@ -125,7 +122,7 @@ impl Pool {
     /// Takes a process back whose statement was stopped, when it has come to rest.
     pub(super) fn give_back_later(self: &Arc<Self>, process: Process) {
         let pool = Arc::clone(self);
-        self.state().spawn(async move {
+        self.state.lock().spawn(async move {
             sleep(REST).await;
             let before = process.used().computed;
             sleep(REST).await;

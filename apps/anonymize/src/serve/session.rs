@@ -1,10 +1,11 @@
 //! A reader's session: who asks, what they have set, and what ends their statements.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use pgwire::messages::startup::SecretKey;
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -30,7 +31,7 @@ pub(super) struct Session {
     pub user: String,
     /// Says who stands for what the session computes: the user, or the session where names are free.
     pub payer: String,
-    settings: Mutex<Settings>,
+    pub(super) settings: Mutex<Settings>,
     /// Names that were prepared and not forgotten, with their times.
     names: Mutex<HashMap<(Kept, String), Instant>>,
     cancel: Notify,
@@ -52,19 +53,15 @@ impl Session {
         }
     }
 
-    pub(super) fn settings(&self) -> MutexGuard<'_, Settings> {
-        self.settings.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Returns the time that a statement may take.
     pub(super) fn allowed(&self, longest: Duration) -> Duration {
-        let own = self.settings().statement_timeout().map(Duration::from_millis);
+        let own = self.settings.lock().statement_timeout().map(Duration::from_millis);
         own.map_or(longest, |own| own.min(longest))
     }
 
     /// Returns true if there is place to keep something of a reader by this name.
     pub(super) fn has_place(&self, what: Kept, name: &str) -> bool {
-        let (names, key) = (self.names(), (what, name.to_owned()));
+        let (names, key) = (self.names.lock(), (what, name.to_owned()));
         let most = match what {
             Kept::Statement => MOST_STATEMENTS,
             Kept::Portal => MOST_PORTALS,
@@ -74,28 +71,24 @@ impl Session {
 
     /// Notes that something is kept by this name from now on.
     pub(super) fn keep(&self, what: Kept, name: &str) {
-        self.names().insert((what, name.to_owned()), Instant::now());
+        self.names.lock().insert((what, name.to_owned()), Instant::now());
     }
 
     /// Returns true if it was kept for longer than a statement may take.
     pub(super) fn is_old(&self, what: Kept, name: &str, longest: Duration) -> bool {
-        self.names().get(&(what, name.to_owned())).is_some_and(|since| since.elapsed() > longest)
+        self.names.lock().get(&(what, name.to_owned())).is_some_and(|since| since.elapsed() > longest)
     }
 
     pub(super) fn forgets(&self, what: Kept, name: &str) {
-        self.names().remove(&(what, name.to_owned()));
+        self.names.lock().remove(&(what, name.to_owned()));
     }
 
     /// Forgets everything of a kind, and says what it was called.
     pub(super) fn forgets_all(&self, what: Kept) -> Vec<String> {
-        let mut names = self.names();
+        let mut names = self.names.lock();
         let forgotten = names.keys().filter(|(kept, _)| *kept == what).map(|(_, name)| name.clone()).collect();
         names.retain(|(kept, _), _| *kept != what);
         forgotten
-    }
-
-    fn names(&self) -> MutexGuard<'_, HashMap<(Kept, String), Instant>> {
-        self.names.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Begins a statement, which a cancellation from now on is about.
@@ -132,20 +125,16 @@ impl Drop for Running {
 pub(super) struct Sessions(Mutex<HashMap<(i32, Vec<u8>), Arc<Session>>>);
 
 impl Sessions {
-    fn all(&self) -> MutexGuard<'_, HashMap<(i32, Vec<u8>), Arc<Session>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     pub(super) fn add(&self, key: &SecretKey, session: &Arc<Session>) {
-        self.all().insert((session.number, key.to_bytes().to_vec()), Arc::clone(session));
+        self.0.lock().insert((session.number, key.to_bytes().to_vec()), Arc::clone(session));
     }
 
     pub(super) fn remove(&self, session: &Session) {
-        self.all().retain(|(number, _), _| *number != session.number);
+        self.0.lock().retain(|(number, _), _| *number != session.number);
     }
 
     pub(super) fn cancel(&self, number: i32, key: &SecretKey) {
-        let session = self.all().get(&(number, key.to_bytes().to_vec())).cloned();
+        let session = self.0.lock().get(&(number, key.to_bytes().to_vec())).cloned();
         if let Some(session) = session {
             session.cancel();
         }

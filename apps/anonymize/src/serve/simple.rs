@@ -2,7 +2,6 @@
 
 use std::fmt::Debug;
 use std::sync::Arc;
-use std::sync::PoisonError;
 
 use async_trait::async_trait;
 use futures::Sink;
@@ -101,7 +100,7 @@ impl SimpleQueryHandler for Connection {
 impl Connection {
     /// Notes which statement this is, for the log.
     pub(super) fn fingerprint(&self, fingerprint: &str) {
-        fingerprint.clone_into(&mut self.statement.lock().unwrap_or_else(PoisonError::into_inner));
+        fingerprint.clone_into(&mut self.statement.lock());
     }
 
     /// Runs a statement until it has ended, was cancelled, or has taken too long.
@@ -124,7 +123,7 @@ impl Connection {
             Err(PgWireError::IoError(_)) => Some("gone".to_owned()),
             Err(_) => Some("08P01".to_owned()),
         };
-        let fingerprint = self.statement.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let fingerprint = self.statement.lock().clone();
         let (session, user, fingerprint) = (session.number, session.user.as_str(), fingerprint.as_str());
         let milliseconds = begun.elapsed().as_millis();
         Line { session, user, fingerprint, milliseconds, failed: failed.as_deref() }.write();
@@ -174,7 +173,7 @@ pub(super) fn command(
     format: &Format,
 ) -> PgWireResult<Response> {
     let done = |tag: &str| Response::Execution(Tag::new(tag));
-    let mut settings = session.settings();
+    let mut settings = session.settings.lock();
     Ok(match allowed {
         Allowed::Begin => Response::TransactionStart(Tag::new("BEGIN")),
         Allowed::Commit if status == TransactionStatus::Error => Response::TransactionEnd(Tag::new("ROLLBACK")),

@@ -173,7 +173,7 @@ impl Connection {
             None => format!("session {number}"),
         };
         let session = Arc::new(Session::new(number, user, payer, place));
-        of_startup(&mut session.settings(), client.metadata());
+        of_startup(&mut session.settings.lock(), client.metadata());
         self.server.sessions.add(&key, &session);
         log::line(&format!("session {number} user {:?} begins from {}", session.user, client.socket_addr()));
         let _ = self.session.set(session);

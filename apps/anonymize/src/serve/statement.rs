@@ -2,9 +2,10 @@
 
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use pgwire::messages::data::DataRow;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -66,7 +67,7 @@ impl Runner {
     pub(super) fn start(self: &Arc<Self>, who: String, question: Question) -> mpsc::Receiver<Reply> {
         let (out, replies) = mpsc::channel(1);
         let runner = Arc::clone(self);
-        let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut tasks = self.tasks.lock();
         while tasks.try_join_next().is_some() {}
         tasks.spawn(async move { runner.run(&who, question, out).await });
         replies

@@ -5,9 +5,10 @@
 //! readers who are known and have computed next to nothing: neither whoever asks much nor a crowd of newcomers takes all of them.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
 use super::errors::Failure;
@@ -22,7 +23,6 @@ const FREE: f64 = 0.1;
 const REMEMBERED: usize = 10_000;
 const MEMORY: Duration = Duration::from_secs(3600);
 
-/// A lane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Lane {
     Quick,
@@ -112,7 +112,6 @@ impl Used {
     }
 }
 
-/// All turns.
 #[derive(Debug)]
 pub(super) struct Turns {
     room: Room,
@@ -124,16 +123,12 @@ impl Turns {
         Arc::new(Self { room, state: Mutex::default() })
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Waits for a turn.
     /// Fails when the server ends.
     pub(super) async fn take(self: &Arc<Self>, who: &str, lane: Lane) -> Result<Turn, Failure> {
         let (wake, woken) = oneshot::channel();
         {
-            let mut state = self.state();
+            let mut state = self.state.lock();
             state.numbers += 1;
             let waiter = Waiter { who: who.to_owned(), lane, number: state.numbers, wake };
             state.waiting.push(waiter);
@@ -146,7 +141,7 @@ impl Turns {
     fn wake(self: &Arc<Self>) {
         loop {
             let (turn, wake) = {
-                let mut state = self.state();
+                let mut state = self.state.lock();
                 // Whoever has gone gives up their place in the queue.
                 state.waiting.retain(|waiter| !waiter.wake.is_closed());
                 let Some(place) = state.next(self.room) else { return };
@@ -199,7 +194,7 @@ impl Turn {
     /// Goes on in the long lane. Returns false if there is no room in it.
     pub(super) fn goes_on(&mut self) -> bool {
         {
-            let mut state = self.turns.state();
+            let mut state = self.turns.state.lock();
             if self.lane == Lane::Long || state.long >= self.turns.room.long {
                 return self.lane == Lane::Long;
             }
@@ -213,7 +208,7 @@ impl Turn {
 
     /// Returns true if a reader who has computed less waits in this lane.
     pub(super) fn is_wanted(&self) -> bool {
-        let state = self.turns.state();
+        let state = self.turns.state.lock();
         let now = Instant::now();
         let own = state.rank(&self.who, now) + self.charge();
         let is_next = |waiter: &Waiter| {
@@ -227,7 +222,7 @@ impl Drop for Turn {
     fn drop(&mut self) {
         {
             let (charge, now) = (self.charge(), Instant::now());
-            let mut state = self.turns.state();
+            let mut state = self.turns.state.lock();
             match self.lane {
                 Lane::Quick => state.quick -= 1,
                 Lane::Long => state.long -= 1,
@@ -284,7 +279,7 @@ mod tests {
         assert_eq!(running[0].lane(), Lane::Long);
         running.clear();
         drop(bob);
-        let state = turns.state();
+        let state = turns.state.lock();
         assert_eq!((state.quick, state.long), (0, 0));
     }
 

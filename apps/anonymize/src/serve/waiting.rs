@@ -7,8 +7,9 @@
 
 use std::collections::HashMap;
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use tokio::task::AbortHandle;
 
 /// Connections that may wait without a word, and those that have spoken.
@@ -58,14 +59,10 @@ impl All {
 pub(super) struct Waiting(Arc<Mutex<All>>);
 
 impl Waiting {
-    fn all(&self) -> MutexGuard<'_, All> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Starts a connection, which waits for as long as it has its turn.
     pub(super) fn start(&self, address: IpAddr, connection: impl FnOnce(Turn) -> AbortHandle) {
         // Held until it is on the list: turns end by the list.
-        let mut all = self.all();
+        let mut all = self.0.lock();
         let number = all.next;
         all.next += 1;
         if all.of(false).count() >= MOST {
@@ -87,7 +84,7 @@ pub(super) struct Turn {
 impl Turn {
     /// Notes that the connection has spoken.
     pub(super) fn speaks(&self) {
-        let mut all = self.waiting.all();
+        let mut all = self.waiting.0.lock();
         if all.of(true).count() >= MOST {
             let drawn = all.drawn(rand::random::<u32>() as usize);
             all.close(drawn);
@@ -100,7 +97,7 @@ impl Turn {
 
 impl Drop for Turn {
     fn drop(&mut self) {
-        self.waiting.all().waiting.retain(|waiter| waiter.number != self.number);
+        self.waiting.0.lock().waiting.retain(|waiter| waiter.number != self.number);
     }
 }
 
@@ -130,7 +127,7 @@ mod tests {
     }
 
     fn numbers(waiting: &Waiting, has_spoken: bool) -> Vec<u64> {
-        waiting.all().of(has_spoken).map(|(_, waiter)| waiter.number).collect()
+        waiting.0.lock().of(has_spoken).map(|(_, waiter)| waiter.number).collect()
     }
 
     #[tokio::test]

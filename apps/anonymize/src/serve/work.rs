@@ -1,7 +1,7 @@
 //! Statements at work, in a process for them: planned, bounded, run and encoded.
 
 use std::ops::ControlFlow;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
@@ -19,6 +19,7 @@ use datafusion::sql::parser::Statement as EngineStatement;
 use datafusion::sql::sqlparser::ast::Statement;
 use datafusion_pg_catalog::sql::PostgresCompatibilityParser;
 use futures::StreamExt;
+use parking_lot::Mutex;
 use pgwire::api::Type;
 use pgwire::api::portal::{Format, Portal};
 use pgwire::api::results::FieldInfo;
@@ -57,7 +58,7 @@ impl Work {
 
     /// Returns the engine's session of a reader, with their name.
     fn context(&self, user: &str) -> SessionContext {
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = self.last.lock();
         match &*last {
             Some((of, context)) if of == user => context.clone(),
             _ => {

@@ -1,10 +1,10 @@
 //! A line on the terminal while a release is in the making.
 
 use std::io::{IsTerminal, Write};
-use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use datafusion_anonymize::{Progress, Step};
+use parking_lot::Mutex;
 
 /// Quick queries show nothing, and slow ones no flicker.
 const PAUSE: Duration = Duration::from_millis(200);
@@ -22,7 +22,7 @@ pub(super) fn on_stderr() -> Progress {
         if !is_terminal {
             return;
         }
-        let mut line = line.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut line = line.lock();
         if let Some(text) = line.next(step, Instant::now()) {
             // A terminal that is gone is no reason to stop publishing.
             let _ = write!(std::io::stderr().lock(), "\r\x1b[2K{text}");

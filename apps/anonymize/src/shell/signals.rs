@@ -7,12 +7,13 @@
 use std::future::poll_fn;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak, mpsc};
+use std::sync::{Arc, Weak, mpsc};
 #[cfg(unix)]
 use std::task::Poll;
 use std::time::Duration;
 
 use datafusion::execution::disk_manager::DiskManager;
+use parking_lot::Mutex;
 use tokio::runtime::{Builder, Runtime};
 #[cfg(unix)]
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -28,7 +29,7 @@ static SPILLED: Mutex<Vec<Weak<DiskManager>>> = Mutex::new(Vec::new());
 
 /// Makes the end of the process remove the files that a session spills. This counts if the session has not ended.
 pub(super) fn remove_at_end(disk: &Arc<DiskManager>) {
-    let mut spilled = SPILLED.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut spilled = SPILLED.lock();
     spilled.retain(|disk| disk.strong_count() > 0);
     spilled.push(Arc::downgrade(disk));
 }
@@ -138,7 +139,7 @@ pub(crate) fn say_so() {
 }
 
 fn remove_spilled() {
-    let spilled = SPILLED.lock().unwrap_or_else(PoisonError::into_inner);
+    let spilled = SPILLED.lock();
     let folders: Vec<PathBuf> =
         spilled.iter().filter_map(Weak::upgrade).flat_map(|disk| disk.temp_dir_paths()).collect();
     drop(spilled);
