@@ -253,7 +253,6 @@ impl Past {
 /// Beliefs about people after a release.
 #[derive(Default)]
 struct After {
-    /// Their rows.
     rows: Vec<u32>,
     /// Ends of the shares of each of them.
     ends: Vec<usize>,

@@ -157,7 +157,6 @@ mod tests {
 
     use super::*;
 
-    /// Parts of a batch take no more than all of it.
     #[test]
     fn parts_share_what_a_batch_takes() {
         let texts = || (0..10_000).map(|row| Some(format!("a text of some length, {row}")));

@@ -92,7 +92,6 @@ pub(super) async fn move_files(from: PathBuf, to: PathBuf) -> Result<()> {
     blocking(move || move_all(&from, &to)).await
 }
 
-/// Removes a directory with its files, if it is there.
 pub(super) async fn remove_files(directory: PathBuf) {
     let _ = blocking(move || std::fs::remove_dir_all(directory)).await;
 }

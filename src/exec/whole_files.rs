@@ -69,7 +69,6 @@ impl PhysicalOptimizerRule for WholeFiles {
 /// A sink of files that ends well or leaves no trace.
 #[derive(Debug)]
 struct WholeSink {
-    /// Original sink.
     original: DataSinkExec,
     /// Replacement for a local file.
     aside: Option<Aside>,

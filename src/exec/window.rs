@@ -29,7 +29,6 @@ use crate::publication::{Held, HeldBack, Repositioned, make, numbered};
 /// Column of what is held back: the snapshot that a row is to be published in as things are, NULL if in none.
 const PLACE: &str = "place";
 
-/// Step of a window.
 pub(super) struct WindowStep {
     pub repositioned: Repositioned,
     /// The columns of the rows.

@@ -220,7 +220,6 @@ impl Commit {
     }
 }
 
-/// Returns the commit of a version, if there is one.
 pub(super) async fn committed(table: &DeltaTable, version: u64) -> Result<Option<Commit>> {
     let Some(bytes) = table.log_store().read_commit_entry(version).await.map_err(failed)? else { return Ok(None) };
     let actions = get_actions(version, &bytes).map_err(failed)?;
@@ -255,7 +254,6 @@ pub(super) async fn read_commit_info<T: DeserializeOwned>(
     Ok(info.map(|info| (info, commit.time)))
 }
 
-/// Returns a setting of the table.
 pub(super) fn setting<'a>(table: &'a DeltaTable, key: &str) -> Option<&'a String> {
     table.snapshot().ok()?.metadata().configuration().get(key)
 }
@@ -289,7 +287,6 @@ pub(super) fn kernel_schema(schema: &Schema) -> Result<StructType> {
     schema.try_into_kernel().map_err(input_error)
 }
 
-/// Returns the columns of a table.
 pub(super) fn columns(table: &DeltaTable) -> Result<SchemaRef> {
     let schema = table.snapshot().map_err(failed)?.schema();
     let columns: Schema = schema.as_ref().try_into_arrow().map_err(input_error)?;

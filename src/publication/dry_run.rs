@@ -27,7 +27,6 @@ pub(crate) struct Change {
     pub(crate) snapshot: u32,
     /// The value that they had, and the one that they have.
     pub(crate) values: [u32; 2],
-    /// The person.
     pub(crate) person: u32,
 }
 

@@ -22,7 +22,6 @@ use crate::release::GROUP_ID;
 pub(crate) struct MadeFile {
     /// Description of the file that will be.
     pub(crate) file: ReleaseFile,
-    /// Its contents.
     pub(crate) contents: Vec<u8>,
 }
 

@@ -24,7 +24,6 @@ impl Fingerprint {
         Self { key, sum: 0, converter: None }
     }
 
-    /// Adds a name.
     pub(crate) fn add_name(&mut self, name: &str) {
         let mut hasher = SipHasher13::new_with_keys(self.key[0], self.key[1]);
         hasher.write(b"name ");

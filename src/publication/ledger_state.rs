@@ -29,7 +29,6 @@ const AT_ONCE: usize = 16;
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct LedgerState {
-    /// All files of entries.
     pub(super) entries: Vec<LedgerFile>,
     /// Hash of the names of all public files, those of this release among them.
     pub(super) names: String,

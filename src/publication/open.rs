@@ -30,7 +30,6 @@ use crate::error::refusal;
 /// Option of the declaration with which a publication begins.
 pub(crate) const BEGIN: &str = "begin";
 
-/// An open publication.
 #[derive(Debug)]
 pub(crate) struct OpenPublication {
     pub(super) publication: Publication,
@@ -42,7 +41,6 @@ pub(crate) struct OpenPublication {
     pub(super) published: Option<DeltaTable>,
     /// The newest release that was decided.
     pub(super) newest: Option<Record>,
-    /// State of the ledger after it.
     pub(super) state: LedgerState,
     /// Names of the public Parquet files.
     pub(super) names: Vec<String>,

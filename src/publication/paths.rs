@@ -56,7 +56,6 @@ pub(super) fn attempt(name: &str) -> Path {
     Path::from_iter([STAGED, name])
 }
 
-/// Returns the path of a staged file of an attempt.
 pub(super) fn staged(attempt: &str, file: &ReleaseFile) -> Path {
     Path::from_iter([STAGED, attempt, &file.name])
 }

@@ -52,7 +52,6 @@ pub struct Period {
 }
 
 impl Period {
-    /// Returns the next one.
     pub(super) fn next(self) -> Self {
         Self { number: self.number.saturating_add(1), ..self }
     }

@@ -27,7 +27,6 @@ pub(crate) struct Record {
     /// Keyed fingerprint of the update relation, if the method has one: the same for all releases.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) updates: Option<String>,
-    /// Rows of the snapshot.
     pub(crate) snapshot_rows: u64,
     /// The files that the release consists of.
     pub(crate) files: Vec<ReleaseFile>,
@@ -127,7 +126,6 @@ pub(crate) struct ReleaseFile {
     pub(crate) name: String,
     /// Bytes.
     pub(crate) size: u64,
-    /// Rows.
     pub(crate) rows: u64,
     /// BLAKE3 hash of the contents, in hexadecimal digits.
     pub(crate) checksum: String,
@@ -141,7 +139,6 @@ pub(crate) struct Figures {
     pub(crate) rows: u64,
     /// Groups; 0 where they are hidden.
     pub(crate) groups: u64,
-    /// Counterfeits.
     pub(crate) counterfeits: u64,
 }
 
@@ -153,7 +150,6 @@ pub(crate) struct Announcement {
     pub(crate) number: u64,
     /// Random name of the release, as in its columns' metadata.
     pub(crate) release_id: String,
-    /// Name of the method.
     pub(crate) method: String,
     /// Its parameters as a JSON object.
     pub(crate) parameters: String,
@@ -163,7 +159,6 @@ pub(crate) struct Announcement {
     /// Period of the release, where values change from period to period and somebody said it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) period: Option<u64>,
-    /// Unit of the periods.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) unit: Option<PeriodUnit>,
     /// Of methods that know of no earlier release: whether the publisher checks by identifiers that nobody is in two of them.

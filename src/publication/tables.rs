@@ -22,7 +22,6 @@ pub(super) struct Tables {
     pub(super) published: Option<DeltaTable>,
     /// The newest release that was decided.
     pub(super) newest: Option<Record>,
-    /// State of the ledger after it.
     pub(super) state: LedgerState,
     /// Names of the public Parquet files.
     pub(super) names: Vec<String>,

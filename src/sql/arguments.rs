@@ -188,7 +188,6 @@ impl Arguments {
         self.session.as_deref().ok_or_else(|| internal_datafusion_err!("{}: planned without a session", self.function))
     }
 
-    /// Returns the name of the called function.
     pub(super) fn function(&self) -> &'static str {
         self.function
     }
@@ -280,7 +279,6 @@ impl Arguments {
         refusal!(self.function, argument name, "{noun} {name} is missing")
     }
 
-    /// Returns a number.
     pub(super) fn number(&self, name: &str) -> Option<f64> {
         match self.values.get(name) {
             Some(Value::Number(value)) => Some(*value),
@@ -288,7 +286,6 @@ impl Arguments {
         }
     }
 
-    /// Returns a length.
     pub(super) fn length(&self, name: &str) -> Option<Length> {
         match self.values.get(name) {
             Some(Value::Length(length)) => Some(*length),
@@ -296,7 +293,6 @@ impl Arguments {
         }
     }
 
-    /// Returns a seed.
     pub(super) fn seed(&self, name: &str) -> Option<Seed> {
         match self.values.get(name) {
             Some(Value::Seed(seed)) => Some(seed.clone()),
@@ -309,7 +305,6 @@ impl Arguments {
         matches!(self.values.get(name), Some(Value::Boolean(true)))
     }
 
-    /// Returns the column names.
     pub(super) fn columns(&self, name: &str) -> Option<&[String]> {
         match self.values.get(name) {
             Some(Value::Columns(columns)) => Some(columns),

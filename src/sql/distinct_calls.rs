@@ -20,7 +20,6 @@ pub(super) struct DistinctCalls {
 }
 
 impl DistinctCalls {
-    /// Returns the scan, if it is of one of the tables, and its name.
     fn scan<'a>(&self, node: &'a LogicalPlan) -> Option<(&'a TableScan, &'static str)> {
         let LogicalPlan::TableScan(scan) = node else { return None };
         let name = self.names.iter().find(|name| **name == scan.table_name.table());

@@ -81,7 +81,6 @@ use estimate::{estimated, query_accuracy};
 use function::{FunctionPlanner, PlainFunction, RelationFunction};
 use session_tables::SessionFunction;
 
-/// Returns all relation functions.
 fn functions() -> Vec<RelationFunction> {
     let releases = METHODS.iter().filter(|method| method.offered != Offered::Publication);
     let releases = releases.map(|method| RelationFunction { signature: method.signature, table: method::table });

@@ -43,10 +43,8 @@ impl Wanted<'_> {
 pub(super) trait Relation: Send + Sync + 'static {
     /// Noun for the rows, in errors.
     const NOUN: &'static str = "its result";
-    /// Kind of the table.
     const KIND: TableType = TableType::Temporary;
 
-    /// Returns the name of the function.
     fn function(&self) -> &str;
 
     /// Returns the columns.

@@ -104,7 +104,6 @@ fn partial(plan: &LogicalPlan) -> BTreeSet<String> {
     found
 }
 
-/// Returns the name of the identifier.
 fn identifier(schema: &DFSchema) -> Option<&str> {
     let is_id = |field: &&Arc<Field>| field.metadata().get(Role::KEY).map(String::as_str) == Some(Role::Id.name());
     schema.fields().iter().find(is_id).map(|field| field.name().as_str())

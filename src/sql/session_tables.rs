@@ -75,7 +75,6 @@ pub(super) fn session_state(session: &dyn Session) -> Result<&SessionState> {
     })
 }
 
-/// Returns the table of this name in a session.
 pub(super) fn table(session: &dyn Session, reference: &TableReference) -> Result<Arc<dyn TableProvider>> {
     let state = session_state(session)?;
     let schema = state.schema_for_ref(reference.clone())?;

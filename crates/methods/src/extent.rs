@@ -228,7 +228,6 @@ impl<const W: usize, P: Position> Extent<W, P> {
         self
     }
 
-    /// Returns the ends in a dimension.
     #[inline]
     pub(super) fn ends(&self, dimension: usize) -> [P; 2] {
         P::ends(&self.0[dimension / FOUR], dimension % FOUR)

@@ -518,7 +518,6 @@ pub struct Evidence {
     pub(super) times: Vec<u64>,
 }
 
-/// A release.
 #[derive(Debug)]
 pub(super) struct ReleaseEvidence {
     pub boxes: Boxes,

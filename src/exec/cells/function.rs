@@ -13,7 +13,6 @@ use crate::scalars;
 
 const NAME: &str = "anonymize_cell";
 
-/// Returns the function.
 pub(crate) fn cell_function() -> Arc<ScalarUDF> {
     Arc::new(ScalarUDF::new_from_impl(Cell::default()))
 }

@@ -116,7 +116,6 @@ impl CellsExec {
     }
 }
 
-/// Returns the rows that a plan is expected to have.
 pub(crate) fn expected_rows(plan: &Arc<dyn ExecutionPlan>) -> Option<usize> {
     let statistics = StatisticsContext::new().compute(plan.as_ref(), &StatisticsArgs::new());
     statistics.ok()?.num_rows.get_value().copied()
@@ -197,7 +196,6 @@ impl CellCount {
     }
 }
 
-/// Returns the bytes that a method takes for so many rows.
 pub(crate) fn bytes(method: &AnyMethod, layout: &Layout, rows: usize) -> usize {
     // Codes exist twice while rows are put in order, and identifiers, too, with hashes and places.
     let codes =

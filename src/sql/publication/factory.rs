@@ -34,7 +34,6 @@ use crate::sql::signature::suggestion;
 /// Name by which DataFusion looks it up.
 pub(in crate::sql) const FILE_TYPE: &str = "PUBLICATION";
 
-/// Makes publications.
 #[derive(Debug)]
 pub(in crate::sql) struct PublicationFactory;
 

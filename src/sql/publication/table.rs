@@ -84,7 +84,6 @@ impl PublicationTable {
         Self { public, runtime, publisher: Some(publisher), begun, seen, schema, releases }
     }
 
-    /// Returns the releases.
     pub(super) fn releases(&self) -> &Arc<PublicReleases> {
         &self.releases
     }

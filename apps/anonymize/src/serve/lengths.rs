@@ -98,7 +98,6 @@ fn of_literal(value: &ScalarValue) -> f64 {
     }
 }
 
-/// Returns true if all values of a type are short.
 fn is_short(of: &DataType) -> bool {
     of.primitive_width().is_some() || matches!(of, DataType::Boolean | DataType::Null)
 }

@@ -23,7 +23,6 @@ use super::{functions, information};
 
 /// The database that readers connect to, whatever they call it.
 pub(super) const DATABASE: &str = "publications";
-/// Its schema.
 const SCHEMA: &str = "public";
 /// Suffix of the name of a table's flat form.
 const FLAT: &str = "_flat";

@@ -18,7 +18,6 @@ pub(super) fn of_queries(there: usize) -> usize {
     there.saturating_sub(ITSELF).max(there / 4) / 4 * 3
 }
 
-/// Says that a limit is more than there is.
 pub(super) fn too_much(limit: usize, there: usize) -> String {
     let mebibytes = |bytes: usize| bytes >> 20;
     format!(

@@ -18,7 +18,6 @@ use datafusion_cli::print_options::PrintOptions;
 use super::args::Args;
 use super::signals;
 
-/// Starts a session, and returns how its results are printed.
 pub(crate) async fn start(args: &Args) -> Result<(SessionContext, PrintOptions)> {
     if let Some(path) = &args.data_path {
         env::set_current_dir(path)?;

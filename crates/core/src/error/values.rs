@@ -274,7 +274,6 @@ fn csv_value_place(text: &str) -> Option<String> {
     Some(place(line, column))
 }
 
-/// Returns the numbers of a text that is all of `parts`, each before one.
 fn numbers<const N: usize>(text: &str, parts: &[&str; N]) -> Option<[u64; N]> {
     let mut rest = text;
     let mut found = [0; N];

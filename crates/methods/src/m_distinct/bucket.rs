@@ -108,7 +108,6 @@ impl Bucket {
             })
     }
 
-    /// Adds new rows.
     pub(super) fn add(&mut self, entry: usize, value: u32, rows: usize) {
         self.count(entry, value, |count| count + rows);
     }

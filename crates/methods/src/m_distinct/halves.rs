@@ -28,7 +28,6 @@ impl Places {
         self.0.get(&value).map_or(0, |&number| number as usize)
     }
 
-    /// Returns true if there are at most so many rows of each value.
     pub(super) fn are_at_most(&mut self, rows: usize, mut values: impl Iterator<Item = u32>) -> bool {
         self.forget();
         values.all(|value| {

@@ -179,7 +179,6 @@ impl Laws {
         next + latest + laws + of_rows(self.asked.len() + self.sums.len())
     }
 
-    /// Returns the law of a number.
     pub(super) fn law(&self, number: u32) -> &Law {
         &self.list[number as usize]
     }

@@ -106,7 +106,6 @@ impl Relation {
         self.set(self.set_of(value))
     }
 
-    /// Returns the set of a number.
     pub(super) fn set(&self, number: u32) -> &[u32] {
         &self.sets[number as usize]
     }

@@ -6,7 +6,6 @@
 use super::record::{Placed, Record};
 use super::window::{Value, mix};
 
-/// The records of a snapshot.
 #[derive(Debug)]
 pub(super) struct SnapshotRecords {
     /// Value after value; those of a value are drawn from the back, in random order if not all of them are.

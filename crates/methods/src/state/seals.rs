@@ -34,7 +34,6 @@ struct Seal {
 /// Presence of a column in an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Has {
-    /// A commitment.
     Commitment,
     /// Zero: it is named, and nothing is sealed.
     Zero,

@@ -178,7 +178,6 @@ pub(super) struct SignaturesReader {
 #[derive(Debug, Clone, Copy)]
 struct Known {
     number: u32,
-    /// True if it has a value twice.
     has_one_twice: bool,
 }
 

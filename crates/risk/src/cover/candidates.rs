@@ -87,7 +87,6 @@ mod tests {
 
     use super::*;
 
-    /// Returns every point with every box.
     fn by_pairs(boxes: &Boxes, points: &[u32]) -> Vec<BTreeMap<u32, f64>> {
         let covers = |place: usize, point: &[u32]| {
             let ends = &boxes.ends[place * boxes.quasi..][..boxes.quasi];
