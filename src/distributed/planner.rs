@@ -21,7 +21,6 @@ use crate::exec::{HiddenExec, Notices, PlanFuture, as_operator, boxed_method, sp
 
 type Planner = Arc<dyn QueryPlanner + Send + Sync>;
 
-/// Plans for one process.
 #[derive(Debug)]
 pub(super) struct Local;
 
@@ -87,7 +86,6 @@ fn opened(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
     }
 }
 
-/// The planner of a coordinator's session.
 #[derive(Debug)]
 pub(super) struct ClusterPlanner {
     /// For one process.

@@ -44,12 +44,10 @@ pub(super) fn guarded(
     Ok(look.unshippable.map_or(Ok(plan), Err))
 }
 
-/// Place of a node.
 #[derive(Clone)]
 struct Place {
     /// Tasks of its stage; `None` where the engine decides for each child of a union.
     tasks: Option<usize>,
-    /// Origin of the input.
     origin: Option<Arc<Origin>>,
 }
 

@@ -30,11 +30,9 @@ const PEOPLE: usize = 1 << 13;
 /// Entry number that stands for none.
 const NONE: u32 = u32::MAX;
 
-/// Beliefs before a release.
 pub(super) struct BeliefsStep {
     /// The file that the release before has left; none before the first.
     before: Vec<RecordBatch>,
-    /// Number of the release.
     number: u64,
 }
 

@@ -32,7 +32,6 @@ impl BufferedRows {
         u64::from(number) << 32
     }
 
-    /// Returns the place of a row's batch.
     fn place(&self, row: u64) -> usize {
         ((row >> 32) as u32).wrapping_sub(self.first) as usize
     }
@@ -87,7 +86,6 @@ impl BufferedRows {
         Ok(interleave_record_batch(&batches, &indices)?)
     }
 
-    /// Returns the bytes held.
     pub(super) fn size(&self) -> usize {
         self.bytes
     }

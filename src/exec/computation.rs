@@ -23,7 +23,6 @@ use super::{Job, Progress, Step, WholeInputExec};
 use crate::methods::Monitor;
 use crate::microdata::Hierarchies;
 
-/// Computation with plain parameters.
 #[async_trait]
 pub(crate) trait Computation: fmt::Debug + Send + Sync + 'static {
     /// Returns the names of the operator and of the SQL function.
@@ -37,7 +36,6 @@ pub(crate) trait Computation: fmt::Debug + Send + Sync + 'static {
     /// Returns the parameters, as EXPLAIN shows them.
     fn parameters(&self) -> String;
 
-    /// Returns the columns of the result.
     fn schema(&self) -> SchemaRef;
 
     /// Returns the same with only these of its columns, if that is less work.
@@ -49,7 +47,6 @@ pub(crate) trait Computation: fmt::Debug + Send + Sync + 'static {
     async fn compute(&self, inputs: Vec<SendableRecordBatchStream>, resources: &Resources) -> Result<()>;
 }
 
-/// Resources of a computation.
 pub(crate) struct Resources {
     function: &'static str,
     reservation: MemoryReservation,
@@ -103,7 +100,6 @@ impl Resources {
         self.reservation.new_empty()
     }
 
-    /// Sends rows of the result.
     pub(crate) async fn send(&self, batch: RecordBatch) {
         // Whether anybody still wants them does not matter.
         let _ = self.output.send(Ok(batch)).await;
@@ -170,7 +166,6 @@ impl Watch {
 /// ```
 pub(crate) type ComputationExec = WholeInputExec<Computing>;
 
-/// The job of doing a computation.
 #[derive(Debug)]
 pub(crate) struct Computing(Arc<dyn Computation>);
 

@@ -158,7 +158,6 @@ impl HiddenExec {
         self.root
     }
 
-    /// Returns the origin of the input.
     pub(crate) fn origin(&self) -> &Arc<Origin> {
         &self.origin
     }

@@ -67,7 +67,6 @@ pub(crate) struct InputKinds {
     places: bool,
 }
 
-/// Streams of the inputs.
 pub(super) struct Streams {
     pub layout: Layout,
     pub microdata: SendableRecordBatchStream,

@@ -41,7 +41,6 @@ impl Notices {
         config.get_extension::<Self>().map_or_else(Self::default, |found| found.as_ref().clone())
     }
 
-    /// Returns true if somebody is told.
     pub(crate) fn are_heard(&self) -> bool {
         self.listener.is_some()
     }

@@ -162,7 +162,6 @@ impl Job for PublishJob {
     }
 }
 
-/// Execution of an INSERT.
 struct Publishing {
     publication: Publication,
     decided: u64,
@@ -371,7 +370,6 @@ struct Writing {
     files: Sender<Finished>,
 }
 
-/// Stages files as they are made.
 async fn stage(checked: &mut Checked, mut made: Receiver<Finished>, progress: &Progress) -> Result<()> {
     let mut rows = 0;
     while let Some(finished) = made.recv().await {

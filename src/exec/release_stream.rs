@@ -71,7 +71,6 @@ const BATCHES: usize = 4;
 /// And bytes, at most, unless one batch has more: what is written next is still in the cache, and long values do not fill the memory.
 const GATHERED: usize = 3 << 19;
 
-/// Sink of the rows.
 pub(super) struct ReleaseSink {
     pub schema: SchemaRef,
     pub order: RowOrder,

@@ -45,7 +45,6 @@ pub(super) struct ReleaseWriter {
     pub written: Written,
 }
 
-/// A file that is finished.
 pub(super) enum Finished {
     /// File of the release, and the known number of its rows made so far.
     Rows(MadeFile, usize),
@@ -77,13 +76,11 @@ pub(super) struct Written {
     in_cells: bool,
     /// Entries that are in no file yet.
     pending: Vec<RecordBatch>,
-    /// Files of entries.
     kept: Vec<MadeFile>,
     /// Beliefs of a reader.
     believed: Option<Believed>,
 }
 
-/// A file to be made.
 enum Piece<'a> {
     /// Rows of the release, from the first to before the last.
     Rows(usize, usize),

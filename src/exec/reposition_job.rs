@@ -11,7 +11,6 @@ use crate::error::{Asked, thousands};
 use crate::methods::reposition::{Clock, Late, Reposition};
 use crate::release::View;
 
-/// Name of the function.
 pub(crate) const REPOSITION: &str = "reposition";
 /// Column of the private view: the time that the input has.
 pub(crate) const ORIGINAL_TIME: &str = "original_time";

@@ -54,7 +54,6 @@ const PIECE: usize = 8192;
 /// Batches that leave as one: who takes them has about as much to do for few rows as for many.
 const TOGETHER: usize = 2;
 
-/// Tags rows, as they are read.
 struct Tagger {
     /// Column of times, by its name and where it is in the input.
     time: (String, usize),
@@ -192,7 +191,6 @@ struct Worker {
     reservation: MemoryReservation,
 }
 
-/// Rows on their way out.
 struct Output {
     sender: Sender<Result<RecordBatch>>,
     batch_size: usize,
@@ -205,7 +203,6 @@ struct Output {
     hidden: Vec<u64>,
 }
 
-/// Rows that leave one after the other.
 #[derive(Clone, Copy)]
 struct Outgoing {
     rows: usize,
@@ -399,7 +396,6 @@ impl Output {
         self.add(departed.suppressed.iter().map(|placed| placed.record.row), None, SUPPRESSED);
     }
 
-    /// Returns the bytes held.
     fn size(&self) -> usize {
         let rows = self.rows.capacity() + self.hidden.capacity();
         rows * size_of::<u64>() + self.runs.capacity() * size_of::<Outgoing>()

@@ -67,14 +67,12 @@ impl Seed {
         self.0[..16].iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
-    /// Returns the generator of a cell.
     pub(crate) fn rng_of_cell(&self, cell: u32) -> ChaCha20Rng {
         let mut rng = self.rng();
         rng.set_stream(1 + u64::from(cell));
         rng
     }
 
-    /// Returns the generator.
     pub(crate) fn rng(&self) -> ChaCha20Rng {
         ChaCha20Rng::from_seed(self.0)
     }

@@ -93,7 +93,6 @@ fn layout(columns: &Schema, job: &AnonymizeJob) -> Result<Layout> {
 
 /// Facts about our operators for a planner that distributes plans.
 pub(crate) trait Operator {
-    /// Returns the name of the SQL function.
     fn function(&self) -> &str;
 
     /// Returns the name of an input in errors, by its place.

@@ -20,7 +20,6 @@ pub(super) struct Snapshot {
     remembered: Vec<String>,
 }
 
-/// Location of the rows.
 pub(super) enum Rows {
     /// All were read; `None` once they are taken.
     Whole(Option<Box<SnapshotBuilder>>, Box<People>),
@@ -28,7 +27,6 @@ pub(super) enum Rows {
     InCells(Box<ByCell>),
 }
 
-/// Counts of identifiers.
 pub(super) struct People {
     pub counts: Option<SendableRecordBatchStream>,
     pub layout: Layout,

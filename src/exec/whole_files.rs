@@ -78,7 +78,6 @@ struct WholeSink {
     private: Option<Place>,
 }
 
-/// A place on a local disk.
 #[derive(Debug)]
 enum Place {
     File(PathBuf),
@@ -122,7 +121,6 @@ struct Aside {
 struct People {
     /// Its id.
     release: String,
-    /// Place of the identifier.
     identifier: usize,
 }
 

@@ -272,7 +272,6 @@ pub(super) fn tasks(context: &TaskContext) -> usize {
     };
 }
 
-/// Returns the stream with its rows counted.
 pub(super) fn counted(
     schema: SchemaRef,
     rows: impl futures::Stream<Item = Result<RecordBatch>> + Send + 'static,

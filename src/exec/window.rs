@@ -51,7 +51,6 @@ pub(super) struct Before {
     pub record: Option<HeldBack>,
 }
 
-/// Rows that have gone through the window.
 pub(super) struct Windowed {
     /// Rows that are published now.
     pub published: SendableRecordBatchStream,
@@ -59,7 +58,6 @@ pub(super) struct Windowed {
     pub held: Held,
 }
 
-/// Result of a step.
 struct Stepped {
     /// Rows that are published, with their published time.
     published: Vec<RecordBatch>,
@@ -306,7 +304,6 @@ impl Identities {
         }
     }
 
-    /// Returns true if somebody has two rows.
     fn is_twice<'a>(&self, rows: impl Iterator<Item = &'a RecordBatch>) -> Result<bool> {
         let Some(field) = &self.field else { return Ok(false) };
         let converter = RowConverter::new(vec![SortField::new(field.data_type().clone())])?;

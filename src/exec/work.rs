@@ -244,7 +244,6 @@ impl Work {
         self.progress.tell(Step::Done);
     }
 
-    /// Charges more bytes to the pool.
     #[cfg(feature = "publication")]
     pub(super) fn charge(&self, bytes: usize) -> Result<()> {
         self.reservation.try_grow(bytes)?;

@@ -57,7 +57,6 @@ pub(super) async fn newest(log: LogStoreRef) -> Result<Option<DeltaTable>> {
     }
 }
 
-/// Opens one version.
 pub(super) async fn at_version(log: LogStoreRef, version: u64) -> Result<DeltaTable> {
     let mut table = DeltaTable::new(log);
     table.load_version(version).await.map_err(failed)?;
@@ -86,7 +85,6 @@ pub(super) async fn files(table: &DeltaTable) -> Result<Vec<(String, u64)>> {
 #[derive(Debug)]
 pub(super) struct Listed {
     pub(super) name: String,
-    /// Statistics of its contents.
     stats: Option<serde_json::Value>,
     /// True if rows of it are struck out.
     lacks_rows: bool,
@@ -190,7 +188,6 @@ pub(super) async fn sum_up(log: LogStoreRef, version: u64, phase: u64) {
     }
 }
 
-/// A commit as it was written.
 #[derive(Debug)]
 pub(super) struct Commit {
     /// BLAKE3 hash of its bytes, in hexadecimal digits.
@@ -214,7 +211,6 @@ impl Commit {
         self.says.keys().all(|key| !is_ours(key) || keys.contains(&key.as_str()))
     }
 
-    /// Returns the commit's text under a key.
     pub(super) fn says(&self, key: &str) -> Option<&str> {
         self.says.get(key)?.as_str()
     }

@@ -138,7 +138,6 @@ impl DryRun {
         Ok(())
     }
 
-    /// Returns the bytes held.
     pub(crate) fn size(&self) -> usize {
         self.people.size()
             + self.values.size()

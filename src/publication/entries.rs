@@ -181,7 +181,6 @@ async fn entries(contents: Bytes) -> Result<impl Stream<Item = Result<RecordBatc
     Ok(futures::stream::iter(first).map_err(DataFusionError::from).chain(rest))
 }
 
-/// Entries as a plan reads them.
 #[derive(Debug)]
 struct EntriesStream {
     entries: Entries,

@@ -22,7 +22,6 @@ pub(super) fn conflict(message: impl Into<String>) -> DataFusionError {
     AnonymizeError::new(FUNCTION, ErrorKind::Conflict, message).into()
 }
 
-/// Returns a broken invariant.
 pub(super) fn breach(message: impl Into<String>) -> DataFusionError {
     AnonymizeError::new(FUNCTION, ErrorKind::Breach, message).into()
 }

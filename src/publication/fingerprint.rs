@@ -19,7 +19,6 @@ pub(crate) struct Fingerprint {
 }
 
 impl Fingerprint {
-    /// Begins without rows.
     pub(crate) fn new(key: [u64; 2]) -> Self {
         Self { key, sum: 0, converter: None }
     }
@@ -31,7 +30,6 @@ impl Fingerprint {
         self.sum = self.sum.wrapping_add(hasher.finish128().as_u128());
     }
 
-    /// Returns true if no batch was added.
     pub(crate) fn is_of_nothing(&self) -> bool {
         self.converter.is_none()
     }

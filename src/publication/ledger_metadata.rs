@@ -56,9 +56,7 @@ impl LedgerMetadata {
     }
 
     /// Checks the format of a public table. What is a ledger is left to [`of`](Self::of), too.
-    ///
-    /// # Errors
-    /// As for a ledger.
+    /// Fails as for a ledger.
     pub(super) fn check_public_format(table: &DeltaTable, place: &Url) -> Result<()> {
         match delta::setting(table, Self::PUBLICATION) {
             Some(_) if delta::setting(table, Self::KEY).is_none() => {

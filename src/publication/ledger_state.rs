@@ -39,13 +39,11 @@ pub(super) struct LedgerState {
 }
 
 impl LedgerState {
-    /// Returns how many entries there are.
     pub(super) fn rows(&self) -> u64 {
         self.entries.iter().map(|kept| kept.file.rows).sum()
     }
 }
 
-/// A file of entries.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct LedgerFile {

@@ -76,7 +76,6 @@ impl LocalStore {
         }
     }
 
-    /// Removes a directory, if it is empty.
     pub(super) async fn remove_empty(&self, location: &Path) {
         if let Ok(path) = self.inner.path_to_filesystem(location) {
             // If it is not empty, it stays.

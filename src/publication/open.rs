@@ -164,7 +164,6 @@ impl OpenPublication {
         self.ledger.as_ref().map(delta::version)
     }
 
-    /// Returns the newest release that was decided.
     pub(crate) fn newest(&self) -> Option<&Record> {
         self.newest.as_ref()
     }
@@ -181,7 +180,6 @@ impl OpenPublication {
         Some(Entries { place: self.private.clone(), ledger, files: self.state.entries.clone() })
     }
 
-    /// Returns the key of the snapshots' fingerprints.
     pub(crate) fn fingerprint_key(&self) -> [u64; 2] {
         self.metadata.key
     }

@@ -14,9 +14,7 @@ pub(super) const LOG: &str = "_delta_log";
 pub(super) const STAGED: &str = "_staged";
 /// Folder in the public place; names with an underscore are not part of a Delta table.
 pub(super) const CLAIMS: &str = "_claims";
-/// Prefix of the names of probes.
 const PROBE: &str = "probe-";
-/// Digits of a random name.
 const DIGITS: usize = 32;
 
 /// Draws 128 random bits in hexadecimal digits, from the operating system.

@@ -171,7 +171,6 @@ impl Place {
         }
     }
 
-    /// Returns the objects in the directory.
     pub(super) fn store(&self) -> &Arc<dyn ObjectStore> {
         &self.store
     }

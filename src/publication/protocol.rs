@@ -53,7 +53,6 @@ impl Attempt {
 /// Files that a release leaves to the next one, beside the ledger's own ones.
 #[derive(Debug)]
 pub(super) struct Remembered {
-    /// Columns of the ledger.
     pub(super) schema: SchemaRef,
     /// Entries of people.
     pub(super) entries: Vec<MadeFile>,
@@ -72,7 +71,6 @@ impl Remembered {
         self.entries.iter().chain(&self.merged.made).chain(&self.held).chain(&self.believed)
     }
 
-    /// Returns the names of all files.
     fn names(&self) -> impl Iterator<Item = &str> {
         self.files().map(|made| made.file.name.as_str()).chain(self.staged.iter().map(|file| file.name.as_str()))
     }

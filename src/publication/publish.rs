@@ -27,7 +27,6 @@ use crate::error::refusal;
 const PUBLIC_PHASE: u64 = 2;
 const LEDGER_PHASE: u64 = 4;
 
-/// A release that is public.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Announced {
     pub(super) number: u64,

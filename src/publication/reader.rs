@@ -32,7 +32,6 @@ pub(crate) struct Reader {
     table: DeltaTable,
 }
 
-/// A line of the list of releases.
 #[derive(Debug, Clone)]
 pub(crate) struct ReleaseRow {
     /// Announcement of the release about itself.
@@ -124,7 +123,6 @@ impl Reader {
         Ok(table.filter(|table| delta::version(table) > 0).map(|table| Self { place, table }))
     }
 
-    /// Returns the objects of the public place.
     pub(super) fn store(&self) -> &Arc<dyn ObjectStore> {
         self.place.store()
     }

@@ -169,7 +169,6 @@ pub(crate) struct Announcement {
 }
 
 impl Announcement {
-    /// Returns the description of its method.
     pub(crate) fn description(&self) -> Description {
         Description::new(&self.method, self.parameters.clone(), String::new(), None)
     }

@@ -92,7 +92,6 @@ impl Tables {
 
 /// Files at the public place beside the log.
 pub(super) struct PublicFiles {
-    /// Names of Parquet files.
     parquet: Vec<String>,
     /// True if there is anything else than the log and claims.
     others: bool,

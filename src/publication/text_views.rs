@@ -16,7 +16,6 @@ use datafusion::parquet::arrow::arrow_reader::{
 };
 use datafusion::parquet::errors::ParquetError;
 
-/// Rows of a batch, at most.
 const ROWS: usize = 8192;
 /// Bytes of a batch, about.
 const BYTES: usize = 8 << 20;
@@ -37,7 +36,6 @@ impl Views {
         Ok(Self { file: ParquetRecordBatchReaderBuilder::new_with_metadata(contents, metadata), plain })
     }
 
-    /// Returns the columns as they were written.
     pub(super) fn written(&self) -> &SchemaRef {
         &self.plain
     }

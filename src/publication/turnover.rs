@@ -7,7 +7,6 @@ use datafusion::common::Result;
 use super::spec::Publication;
 use crate::error::{refusal, thousands};
 
-/// Name of the option.
 pub(crate) const MAX_MISSING: &str = "max_missing";
 
 /// Fewest people of a release after which a snapshot without any of them is refused. It is refused unless something else was said.
@@ -26,7 +25,6 @@ pub(super) fn of_new_people(publication: &Publication, release: u64, new: u64) -
 /// The people of a snapshot beside those of earlier releases.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Turnover {
-    /// Number of the newest release.
     pub(super) newest: u64,
     /// People of that one.
     pub(super) before: u64,
@@ -59,7 +57,6 @@ impl Turnover {
         if self.before == 0 { 0.0 } else { self.most() as f64 / self.before as f64 }
     }
 
-    /// Says in words how many are missing.
     fn missing(self) -> String {
         let [least, most] = [self.least(), self.most()].map(|count| thousands(count as usize));
         if least == most { least } else { format!("between {least} and {most}") }
@@ -101,7 +98,6 @@ impl Turnover {
         (swapped(self.least()) || swapped(self.most())) && publication.max_missing.is_none()
     }
 
-    /// Returns what the publisher is told.
     pub(super) fn notice(self, publication: &Publication) -> String {
         let [returned, came, before] = [self.returned, self.came, self.before].map(|count| thousands(count as usize));
         let missing = self.missing();

@@ -43,7 +43,6 @@ pub(super) trait Scope {
     /// Fails when it is not constant.
     fn constant(&mut self, raw: &Self::Raw) -> Result<ScalarValue>;
 
-    /// Returns the session's settings.
     fn options(&self) -> AnonymizeOptions;
 
     /// Returns the session that the call is planned in.
@@ -72,7 +71,6 @@ enum Value {
 /// Length in units or in time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Length {
-    /// Number of units.
     Number(i64),
     /// Time.
     Interval(IntervalMonthDayNano),
@@ -225,7 +223,6 @@ impl Arguments {
         (method.of)(&Given::try_new(method.signature, self.style, given)?)
     }
 
-    /// Returns an optional relation.
     pub(super) fn relation_if_given(&mut self, name: &str) -> Option<LogicalPlan> {
         let (name, value) = self.values.remove_entry(name)?;
         match value {

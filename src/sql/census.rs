@@ -19,14 +19,12 @@ const ROWS: Parameter = Parameter::required("rows", Kind::Integer, "100000").at_
 const SEED: Parameter =
     Parameter::optional("seed", Kind::Integer, "42").at_least(0).or(0).says("the same seed, the same people");
 
-/// Declares the function.
 pub(super) static SIGNATURE: FunctionSignature =
     FunctionSignature { name: "census", about: "synthetic census microdata", refused: &[], parameters: &[ROWS, SEED] };
 
 /// Parts that can be made in parallel. The rows do not depend on it.
 const PARTITIONS: usize = 16;
 
-/// Makes the table of a call.
 #[expect(clippy::needless_pass_by_value, reason = "tables of other functions keep their arguments")]
 pub(super) fn table(arguments: Arguments, _options: &AnonymizeOptions) -> Result<Arc<dyn TableProvider>> {
     let rows = arguments.integer_or_default(&ROWS)? as u64;

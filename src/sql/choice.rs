@@ -44,6 +44,5 @@ impl<T: Copy, const N: usize> Choice<T, N> {
     }
 }
 
-/// Distribution of values over intervals.
 pub(super) static DISTRIBUTION: Choice<Distribution, 2> =
     Choice::new("distribution", [("fitted", Distribution::Fitted), ("uniform", Distribution::Uniform)], "'uniform'");

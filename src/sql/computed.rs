@@ -21,7 +21,6 @@ pub(super) fn computed(computation: Arc<dyn Computation>, inputs: Vec<LogicalPla
     Computed::new(computation, inputs).table()
 }
 
-/// A computation over relations.
 pub(super) struct Computed {
     computation: Arc<dyn Computation>,
     inputs: Vec<LogicalPlan>,
@@ -73,7 +72,6 @@ fn computing(computation: Arc<dyn Computation>, inputs: Vec<Arc<dyn ExecutionPla
     Ok(Arc::new(ComputationExec::try_new(computation, inputs)?))
 }
 
-/// Returns the wanted columns of a plan.
 pub(super) fn project(plan: Arc<dyn ExecutionPlan>, projection: Option<&Vec<usize>>) -> Result<Arc<dyn ExecutionPlan>> {
     let Some(columns) = projection else { return Ok(plan) };
     let schema = plan.schema();

@@ -51,7 +51,6 @@ static STRENGTH: Choice<AdversaryModel, 4> = Choice::new(
     "'cover'",
 );
 
-/// Declares the function.
 pub(super) static SIGNATURE: FunctionSignature = FunctionSignature {
     name: "disclosure",
     about: "what a reader of releases can infer about everybody",
@@ -83,7 +82,6 @@ pub(super) static SIGNATURE: FunctionSignature = FunctionSignature {
     ],
 };
 
-/// Makes the table of a call.
 pub(super) fn table(mut arguments: Arguments, options: &AnonymizeOptions) -> Result<Arc<dyn TableProvider>> {
     let function = SIGNATURE.name;
     let input = |argument, plan| Input { function, argument, plan };
@@ -240,7 +238,6 @@ fn expanded(relations: Vec<LogicalPlan>) -> Result<(Vec<LogicalPlan>, Declared)>
     Ok((relations, Declared::default()))
 }
 
-/// Names of the columns.
 struct Roles {
     id: String,
     quasi: Vec<String>,
@@ -325,7 +322,6 @@ struct Columns {
     releases: Vec<ReleaseInputs>,
 }
 
-/// Columns of a release.
 struct ReleaseInputs {
     /// `None` if the release lacks it.
     quasi: Vec<Option<InputColumn>>,

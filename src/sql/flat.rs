@@ -24,7 +24,6 @@ const COPY: (&str, &str) = ("COPY", "write a Parquet file (TO '..parquet')");
 /// Suggests the same of results that are printed.
 const PRINTED: &str = "print JSON (--format json)";
 
-/// Declares the function.
 pub(super) static SIGNATURE: FunctionSignature = FunctionSignature {
     name: "flat",
     about: "a release with the ends of ranges as columns, for programs that know no structs",
@@ -34,7 +33,6 @@ pub(super) static SIGNATURE: FunctionSignature = FunctionSignature {
     ],
 };
 
-/// Makes the table of a call.
 pub(super) fn table(mut arguments: Arguments, _options: &AnonymizeOptions) -> Result<Arc<dyn TableProvider>> {
     let release = arguments.relation("release")?;
     let columns = flat(SIGNATURE.name, release.schema())?;

@@ -24,7 +24,6 @@ use crate::release::{LO, OWN, PEOPLE};
 /// Footers read at a time.
 const AT_ONCE: usize = 16;
 
-/// Contents of a Parquet file's footer.
 #[derive(Debug)]
 pub(super) struct Footer {
     /// Its schema, with all metadata.
@@ -104,7 +103,6 @@ fn lacks_people(metadata: &ParquetMetaData, schema: &Schema) -> bool {
     (file.num_rows().max(0) as u64).saturating_sub(nulls.unwrap_or(0)) < people
 }
 
-/// The Parquet files that a plan reads.
 #[derive(Default)]
 struct Files(Vec<(ObjectStoreUrl, ObjectMeta)>);
 

@@ -21,7 +21,6 @@ use crate::exec::InformationLoss;
 use crate::microdata::Role;
 use crate::release::{GROUP_ID, HI, LO, NODE};
 
-/// Declares the function.
 pub(super) static SIGNATURE: FunctionSignature = FunctionSignature {
     name: "information_loss",
     about: "what a release loses, by attribute",
@@ -35,7 +34,6 @@ pub(super) static SIGNATURE: FunctionSignature = FunctionSignature {
     ],
 };
 
-/// Makes the table of a call.
 pub(super) fn table(mut arguments: Arguments, _options: &AnonymizeOptions) -> Result<Arc<dyn TableProvider>> {
     let function = SIGNATURE.name;
     let quasi = arguments.columns("quasi").map(<[String]>::to_vec);
@@ -184,7 +182,6 @@ fn released_attributes(columns: &[FieldRef]) -> Result<Vec<String>> {
     Ok(attributes)
 }
 
-/// Returns a field of an interval.
 pub(super) fn end_of(field: &FieldRef, name: &str) -> Option<FieldRef> {
     match field.data_type() {
         DataType::Struct(fields) => fields.iter().find(|field| field.name() == name).cloned(),

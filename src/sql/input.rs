@@ -29,7 +29,6 @@ const VALUE: &str = "value";
 pub(super) const OWN_VALUE: &str = "(own value)";
 /// The update relation's optional column.
 const PROBABILITY: &str = "probability";
-/// The earlier private releases.
 pub(super) const PREVIOUS: &str = Parameter::PREVIOUS.name;
 /// Function whose sequential releases are read.
 pub(super) const WORLDS: &str = "worlds";
@@ -50,7 +49,6 @@ pub(super) struct InputColumn {
 }
 
 impl Input {
-    /// Returns the names of all columns.
     pub(super) fn names(&self) -> Vec<&str> {
         self.plan.schema().fields().iter().map(|field| field.name().as_str()).collect()
     }
@@ -208,9 +206,7 @@ impl Input {
     }
 
     /// Returns the number of everybody's ring, where people stay together.
-    ///
-    /// # Errors
-    /// When there is none, or people stay together that this release would part.
+    /// Fails when there is none, or people stay together that this release would part.
     fn ring(&self, kind: StateKind, id: &str) -> Result<Option<InputColumn>> {
         let is_there = self.plan.schema().fields().iter().any(|field| field.name() == RING);
         match (kind.facts().rings, is_there) {
@@ -446,7 +442,6 @@ impl Input {
 }
 
 impl InputColumn {
-    /// Gives the column another type.
     fn of_type(self, data_type: DataType) -> Self {
         Self { field: retyped(&self.field, data_type), ..self }
     }

@@ -40,7 +40,6 @@ fn without_leaf_pushdown(session: &dyn Session) -> Option<SessionState> {
     })
 }
 
-/// Plans an optional relation.
 pub(super) async fn planned_if_given(
     session: &dyn Session,
     plan: Option<&LogicalPlan>,

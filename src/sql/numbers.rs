@@ -29,7 +29,6 @@ impl Number {
         self
     }
 
-    /// Sets the greatest number.
     pub(super) const fn at_most(mut self, most: f64) -> Self {
         self.most = Some(most);
         self

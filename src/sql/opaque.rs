@@ -47,7 +47,6 @@ pub(super) trait Relation: Send + Sync + 'static {
 
     fn function(&self) -> &str;
 
-    /// Returns the columns.
     fn schema(&self) -> SchemaRef;
 
     /// Says which conditions of a query the relation can use; none, where rows are made of whole inputs.

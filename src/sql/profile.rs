@@ -15,7 +15,6 @@ use crate::error::refusal;
 use crate::exec::{Profile, ProfiledColumn};
 use crate::microdata::Role;
 
-/// Declares the function.
 pub(super) static SIGNATURE: FunctionSignature = FunctionSignature {
     name: "profile",
     about: "a table before it is anonymized: who is singled out, suggested roles, the largest m",
@@ -23,7 +22,6 @@ pub(super) static SIGNATURE: FunctionSignature = FunctionSignature {
     parameters: &[Parameter::INPUT, Parameter::ID, Parameter::QUASI, Parameter::SENSITIVE],
 };
 
-/// Makes the table of a call.
 pub(super) fn table(mut arguments: Arguments, _options: &AnonymizeOptions) -> Result<Arc<dyn TableProvider>> {
     let function = SIGNATURE.name;
     let input = Input { function, argument: "the input", plan: arguments.relation("input")? };

@@ -31,7 +31,6 @@ const L: Parameter = Parameter::required("l", Kind::Integer, "4")
     .says("no sensitive value makes up more than 1/l of a snapshot");
 const TIME: Parameter =
     Parameter::required("time", Kind::Column, "day").says("a date, a timestamp or a number: what snapshots are cut by");
-/// Snapshots that are held back.
 const WINDOW: Parameter =
     Parameter::required("window", Kind::Integer, "7").at_least(1).says("snapshots that are held back");
 const EVERY: Parameter = Parameter::optional("every", Kind::Length, "INTERVAL '1 day'")
@@ -42,7 +41,6 @@ static MOVE_COST: Choice<MoveCost, 2> =
     Choice::new("move_cost", [("linear", MoveCost::Linear), ("quadratic", MoveCost::Quadratic)], "'quadratic'");
 const MOVE_FACTOR: Parameter =
     Parameter::optional("move_factor", Kind::Number, "1.0").otherwise("1").says("times this");
-/// Treatment of late rows.
 pub(super) static LATE: Choice<Late, 2> =
     Choice::new("late", [("refuse", Late::Refuse), ("suppress", Late::Suppress)], "'suppress'");
 const MOVE: Parameter = MOVE_COST.parameter().says("what publishing snapshots late costs");
@@ -52,7 +50,6 @@ const COST: Parameter = Parameter::optional("suppress_cost", Kind::NumberOrRelat
 const LATE_ROWS: Parameter = LATE.parameter().says("what becomes of rows of a closed snapshot");
 const FINISH: Parameter = Parameter::flag("finish").says("true publishes the last window, too");
 
-/// Declares the function.
 pub(super) static SIGNATURE: FunctionSignature = FunctionSignature {
     name: REPOSITION,
     about: "a stream of small skewed snapshots made eligible, by publishing some records late",
@@ -102,7 +99,6 @@ pub(super) static PUBLISHED: FunctionSignature = FunctionSignature {
     ],
 };
 
-/// Makes the table of a call.
 pub(super) fn table(mut arguments: Arguments, options: &AnonymizeOptions) -> Result<Arc<dyn TableProvider>> {
     let function = SIGNATURE.name;
     let params = parameters(&arguments)?;
@@ -135,7 +131,6 @@ pub(super) fn table(mut arguments: Arguments, options: &AnonymizeOptions) -> Res
     Ok(Arc::new(OpaqueTable(RepositionedTable { input: plan, costs, job, fixed, schema })))
 }
 
-/// Returns the method's parameters.
 pub(super) fn parameters(arguments: &Arguments) -> Result<Reposition> {
     let function = SIGNATURE.name;
     let named = |error: crate::error::Error| error.in_function(function);

@@ -17,7 +17,6 @@ use super::options::{AnonymizeOptions, split_names};
 use super::session_tables;
 use crate::error::refusal;
 
-/// A call in a FROM clause.
 pub(super) struct Call {
     pub args: Vec<FunctionArg>,
     pub alias: Option<ast::TableAlias>,
@@ -88,7 +87,6 @@ impl Call {
     }
 }
 
-/// Reads arguments in SQL syntax.
 pub(super) struct SqlScope<'a> {
     pub context: &'a mut dyn RelationPlannerContext,
 }

@@ -37,7 +37,6 @@ impl Classes {
         first..first + self.size
     }
 
-    /// Returns the update relation.
     pub(super) fn updates(self) -> Result<RecordBatch> {
         let (from, to): (Vec<i32>, Vec<i32>) =
             (0..self.values).flat_map(|value| self.of(value).map(move |to| (value, to))).unzip();
@@ -46,7 +45,6 @@ impl Classes {
     }
 }
 
-/// People of each release.
 #[derive(Debug)]
 pub(super) struct Changing {
     /// Places of those who have not come yet.
@@ -73,7 +71,6 @@ impl Changing {
         Self { waiting, present, ranks, classes, first, leaving, age: 0, rng: ChaCha8Rng::seed_from_u64(seed) }
     }
 
-    /// Advances to the next snapshot.
     pub(super) fn advance(&mut self) {
         let share = |share: f64| (self.first as f64 * share).round() as usize;
         let (leaving, coming, changing) = (share(self.leaving), share(COMING), share(CHANGING));

@@ -49,7 +49,6 @@ const WARDS: i32 = 3;
 const MEMORY: &str = "dynamic";
 const NO_MEMORY: &str = "without memory";
 
-/// Changes from release to release.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Changes {
     People,
@@ -216,7 +215,6 @@ fn call(harness: &Harness, method: &str, m: usize, changes: Changes, release: us
     format!("{method}(snapshot, {m}, {options})")
 }
 
-/// Adds the table `published` to the ledger.
 async fn remember(harness: &Harness, method: &str, release: usize) -> Result<()> {
     let id = quoted(&harness.input.id);
     let own = if method == "m_invariant" { VALUE } else { "signature_label" };

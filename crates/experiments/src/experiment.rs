@@ -11,10 +11,8 @@ use super::harness::Harness;
 use super::input::{CensusColumns, Input};
 use super::results::{Point, Results};
 
-/// An experiment of a paper.
 #[derive(Debug)]
 pub(super) struct Experiment {
-    /// Name on the command line.
     pub(super) name: &'static str,
     pub(super) title: &'static str,
     /// Paper, section and figures.

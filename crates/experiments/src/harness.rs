@@ -48,7 +48,6 @@ impl Harness {
         Ok(())
     }
 
-    /// Executes a statement.
     pub(super) async fn run(&self, sql: &str) -> Result<()> {
         self.context.sql(sql).await?.collect().await?;
         Ok(())
@@ -122,7 +121,7 @@ impl Harness {
         format!("id => {}, quasi => {}, sensitive => {sensitive}", quoted(&self.input.id), tuple(quasi))
     }
 
-    /// Returns the end of a call of a method of several releases whose balance is that of the papers, after its own arguments.
+    /// Returns the end of a call with memory, after its own arguments. The balance is that of the papers.
     pub(super) fn minimal(&self, previous: &str, roles: &str, release: impl Display) -> String {
         let previous = if previous.is_empty() { String::new() } else { format!("previous => {previous}, ") };
         let seed = self.seed(release);

@@ -182,17 +182,13 @@ impl Input {
     }
 
     /// Returns some people, by their places, as a table.
-    ///
-    /// # Errors
-    /// When there is no such place.
+    /// Fails when there is no such place.
     pub(super) fn at(&self, places: &[u32]) -> Result<RecordBatch> {
         Ok(take_record_batch(&self.people, &UInt32Array::from(places.to_vec()))?)
     }
 
     /// Returns a column's values as whole numbers, equal for equal ones, in their order.
-    ///
-    /// # Errors
-    /// When values cannot be compared.
+    /// Fails when values cannot be compared.
     pub(super) async fn ranks(&self, name: &str) -> Result<Vec<i64>> {
         let context = SessionContext::new();
         let place: ArrayRef = Arc::new(Int64Array::from_iter_values(0..self.rows() as i64));
@@ -227,7 +223,6 @@ fn file_name(path: &str) -> String {
     Path::new(path).file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned())
 }
 
-/// Returns a name in SQL.
 pub(super) fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
@@ -237,12 +232,10 @@ pub(super) fn tuple(names: &[String]) -> String {
     format!("({})", names.iter().map(|name| quoted(name)).collect::<Vec<_>>().join(", "))
 }
 
-/// Returns a text in SQL.
 fn literal(text: &str) -> String {
     format!("'{}'", text.replace('\'', "''"))
 }
 
-/// Returns the result of a query.
 pub(super) async fn collect(context: &SessionContext, sql: &str) -> Result<RecordBatch> {
     let frame = context.sql(sql).await?;
     let fields: Vec<Arc<Field>> = frame.schema().fields().iter().cloned().collect();

@@ -43,7 +43,6 @@ where
     runs
 }
 
-/// Publishes one snapshot after the other.
 pub(super) struct Publisher<'a> {
     harness: &'a Harness,
     sensitive: usize,
@@ -53,7 +52,6 @@ pub(super) struct Publisher<'a> {
 }
 
 impl<'a> Publisher<'a> {
-    /// Begins a series.
     pub(super) fn new(harness: &'a Harness, setting: Setting) -> Self {
         let Setting { sensitive, volume, m, .. } = setting;
         // The same people come and leave whatever the method and the attribute.
@@ -80,7 +78,6 @@ impl<'a> Publisher<'a> {
         self.number
     }
 
-    /// Returns the counterfeits of the last release.
     pub(super) async fn counterfeits(&self) -> Result<f64> {
         self.harness.number("SELECT count(*) FILTER (WHERE counterfeit) FROM published").await
     }

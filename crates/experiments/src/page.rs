@@ -67,7 +67,6 @@ struct Shown {
     took: String,
 }
 
-/// A finding.
 #[derive(Debug, Serialize)]
 struct Row {
     claim: String,
@@ -77,7 +76,6 @@ struct Row {
     mark: &'static str,
 }
 
-/// A figure.
 #[derive(Debug, Serialize)]
 struct Chart {
     id: String,

@@ -4,7 +4,6 @@ use serde::{Deserialize, Serialize};
 
 use super::experiment::Finding;
 
-/// A point of a figure.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Point {
     pub(super) figure: String,
@@ -55,7 +54,6 @@ impl Results {
         all.chunk_by(|a, b| a.0 == b.0).map(|run| (run[0].0, mean(run))).collect()
     }
 
-    /// Returns all series of a figure.
     pub(super) fn all(&self, figure: &str) -> Vec<(&str, Vec<(f64, f64)>)> {
         self.names(figure).into_iter().map(|name| (name, self.series(figure, name))).collect()
     }
@@ -87,7 +85,6 @@ impl Results {
     }
 }
 
-/// Returns the mean `y` of a series.
 pub(super) fn mean(series: &[(f64, f64)]) -> f64 {
     series.iter().map(|point| point.1).sum::<f64>() / series.len().max(1) as f64
 }

@@ -8,7 +8,6 @@ use rand_chacha::ChaCha8Rng;
 /// Shares of the first snapshot that come and leave at a release: of 200,000, 5,000 to 40,000.
 pub(super) const VOLUMES: [f64; 5] = [0.025, 0.05, 0.1, 0.15, 0.2];
 
-/// People of each release.
 #[derive(Debug)]
 pub(super) struct Series {
     present: Vec<u32>,

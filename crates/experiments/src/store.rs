@@ -30,14 +30,12 @@ use super::experiment::{Experiment, Finding};
 use super::input::Input;
 use super::results::{Point, Results};
 
-/// The directory of one experiment.
 #[derive(Debug)]
 pub(super) struct Store {
     directory: PathBuf,
     settings: Value,
 }
 
-/// A finished run.
 #[derive(Debug, Serialize, Deserialize)]
 struct Stored {
     key: String,
@@ -45,7 +43,6 @@ struct Stored {
     points: Vec<Point>,
 }
 
-/// An experiment for the page.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Report {
     pub(super) name: String,
@@ -59,7 +56,6 @@ pub(super) struct Report {
     pub(super) figures: Vec<Drawn>,
 }
 
-/// A figure for the page.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Drawn {
     pub(super) id: String,
@@ -74,9 +70,7 @@ pub(super) struct Drawn {
 
 impl Store {
     /// Returns the directory of an experiment, made if there is none.
-    ///
-    /// # Errors
-    /// When it has results of other settings, unless those are to be discarded.
+    /// Fails when it has results of other settings, unless those are to be discarded.
     pub(super) fn open(args: &Args, experiment: &Experiment, input: &Input) -> Result<Self> {
         let store = Self { directory: args.out.join(experiment.name), settings: input.settings() };
         let place = store.directory.join("settings.json");
@@ -106,7 +100,6 @@ impl Store {
         Ok(read::<Stored>(&self.place(key))?.filter(|stored| stored.key == key).map(|stored| stored.points))
     }
 
-    /// Stores what a run found.
     pub(super) fn keep(&self, key: &str, took: Duration, points: &[Point]) -> Result<()> {
         if let Some(point) = points.iter().find(|point| !(point.x.is_finite() && point.y.is_finite())) {
             return Err(exec_datafusion_err!("experiment: {key}: {} is not a number", point.series));
@@ -189,9 +182,7 @@ impl Store {
 }
 
 /// Returns the report of an experiment, if it has one in this directory.
-///
-/// # Errors
-/// When it cannot be read.
+/// Fails when it cannot be read.
 pub(super) fn report(out: &Path, name: &str) -> Result<Option<Report>> {
     read(&out.join(name).join("report.json"))
 }

@@ -138,7 +138,6 @@ pub(super) fn by_value<'a>(rows: &'a mut [u32], sensitive_codes: &[impl Code]) -
     rows.chunk_by_mut(|&a, &b| sensitive_codes[a as usize] == sensitive_codes[b as usize]).collect()
 }
 
-/// All rows by their value.
 pub(super) struct ByValue {
     rows: Vec<u32>,
     /// Numbers of rows of each value that occurs.

@@ -146,8 +146,7 @@ impl Policy {
         Error::unfit(text, cures)
     }
 
-    /// # Errors
-    /// When earlier releases were made with a smaller m.
+    /// Fails when earlier releases were made with a smaller m.
     pub(super) fn check_signatures(&self, known: &Signatures) -> crate::error::Result<()> {
         let lengths = || known.all().iter().map(|signature| signature.len());
         let short = lengths().filter(|&length| length < self.m).count();

@@ -33,9 +33,7 @@ impl CellColumns {
     }
 
     /// Returns the identifier.
-    ///
-    /// # Errors
-    /// When the table has none.
+    /// Fails when the table has none.
     pub(crate) fn by_identifier(self) -> Result<CellsBy, &'static str> {
         self.identifier.ok_or(
             "cells need an identifier (id => ..), which decides on the cell of a row: a cell that followed from other columns would tell \

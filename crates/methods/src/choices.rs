@@ -47,7 +47,6 @@ impl Choices {
         false
     }
 
-    /// Returns the probability of these choices.
     fn share(&self) -> Share {
         Share::new(1, self.made.iter().map(|&(_, of)| of as u128).product())
     }
@@ -139,7 +138,6 @@ pub(super) struct Share(u128, u128);
 impl Share {
     pub(super) const NONE: Self = Self(0, 1);
 
-    /// Returns a fraction.
     pub(super) fn new(above: u128, below: u128) -> Self {
         fn divisor(a: u128, b: u128) -> u128 {
             if b == 0 { a } else { divisor(b, a % b) }

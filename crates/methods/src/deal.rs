@@ -27,7 +27,6 @@ pub(super) struct Hand<'a> {
 }
 
 impl Hand<'_> {
-    /// Returns the rows.
     pub(super) fn rows(&self) -> impl Iterator<Item = u32> + '_ {
         self.dealt.iter().copied().filter(|&row| row != COUNTERFEIT)
     }

@@ -35,9 +35,7 @@ impl Beside {
 
 /// Looks at the groups of a release in parallel. `broken_by` says what is wrong with a group, if anything.
 /// Afterwards every row must have been seen once, but for `withheld` of those that are new.
-///
-/// # Errors
-/// When anything is wrong: the release must not leave.
+/// Fails when anything is wrong: the release must not leave.
 pub(super) fn check_every_row(
     microdata: &Microdata,
     groups: &Groups,

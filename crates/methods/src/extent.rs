@@ -50,7 +50,6 @@ macro_rules! in_rare_width {
 }
 pub(super) use in_rare_width;
 
-/// Most quasi-identifiers.
 pub(super) const MOST: usize = 64;
 
 pub(super) fn too_many(quasi: usize) -> Error {
@@ -71,7 +70,6 @@ pub(super) trait Position: Copy + PartialOrd + Default + Send + Sync + 'static {
     /// Converts a place in a domain, 0 to 1.
     fn of_place(place: f32) -> Self;
 
-    /// Converts a number.
     fn of_number(number: u32) -> Self;
 
     /// Returns the number that has this position.
@@ -220,7 +218,6 @@ impl<const W: usize, P: Position> Extent<W, P> {
         self.0.iter_mut().zip(at).for_each(|(around, at)| *around = P::widened(*around, *at));
     }
 
-    /// Returns the box around both.
     #[inline]
     #[must_use]
     pub(super) fn with(mut self, other: &Self) -> Self {

@@ -21,9 +21,7 @@ pub(crate) trait Declared: Method + DeserializeOwned {
     const TRIALS: &'static [Trial] = &[];
 
     /// Makes the method of arguments that are within their ranges.
-    ///
-    /// # Errors
-    /// When arguments contradict each other.
+    /// Fails when arguments contradict each other.
     fn of(given: &Given<'_>) -> Result<Self> {
         given.parameters()
     }
@@ -120,12 +118,10 @@ impl<'a> Given<'a> {
         self.arguments.iter().find(|(parameter, _)| parameter.name == name).map(|(_, argument)| *argument)
     }
 
-    /// Returns true if the argument was given.
     pub(crate) fn is_given(&self, name: &str) -> bool {
         self.argument(name).is_some()
     }
 
-    /// Returns a whole number that was given.
     pub(crate) fn integer(&self, name: &str) -> Option<usize> {
         match self.argument(name) {
             Some(Argument::Integer(number)) => usize::try_from(number).ok(),
@@ -133,7 +129,6 @@ impl<'a> Given<'a> {
         }
     }
 
-    /// Returns a number that was given.
     pub(crate) fn number(&self, name: &str) -> Option<f64> {
         match self.argument(name) {
             Some(Argument::Number(number)) => Some(number),
@@ -141,7 +136,6 @@ impl<'a> Given<'a> {
         }
     }
 
-    /// Returns a word that was given.
     pub(crate) fn word(&self, name: &str) -> Option<&'a str> {
         match self.argument(name) {
             Some(Argument::Word(word)) => Some(word),
@@ -158,17 +152,13 @@ impl<'a> Given<'a> {
     }
 
     /// Returns what a word that was given means.
-    ///
-    /// # Errors
-    /// When it means nothing, which is a bug.
+    /// Fails when it means nothing, which is a bug.
     pub(crate) fn meaning<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>> {
         self.word(name).map(|word| self.read(word.into())).transpose()
     }
 
     /// Returns the parameters of a method by the arguments, which have their names. Those that were not given get defaults.
-    ///
-    /// # Errors
-    /// When these are no parameters of it, which is a bug.
+    /// Fails when these are no parameters of it, which is a bug.
     pub(crate) fn parameters<T: DeserializeOwned>(&self) -> Result<T> {
         let mut values = Map::new();
         for parameter in self.signature.parameters.iter().filter(|parameter| !parameter.is_of_call()) {
@@ -190,12 +180,10 @@ impl<'a> Given<'a> {
         serde_json::from_value(value).map_err(wrong)
     }
 
-    /// Returns a refusal of an argument.
     pub(crate) fn refused(&self, argument: &str, why: impl std::fmt::Display) -> DataFusionError {
         refusal!(self.signature.name, argument argument, "{why}")
     }
 
-    /// Returns a refusal of all arguments together.
     pub(crate) fn refused_together(&self, why: impl std::fmt::Display) -> DataFusionError {
         refusal!(self.signature.name, "{why}")
     }

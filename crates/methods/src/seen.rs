@@ -21,12 +21,10 @@ impl Seen {
         Some(Self { rows, number })
     }
 
-    /// Returns the rows that were not seen.
     pub(super) fn unseen(&self) -> impl Iterator<Item = usize> + '_ {
         self.rows.iter().enumerate().filter(|(_, seen)| !**seen).map(|(row, _)| row)
     }
 
-    /// Returns true if all were seen.
     pub(super) fn is_all(&self) -> bool {
         self.number == self.rows.len()
     }

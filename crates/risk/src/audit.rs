@@ -281,7 +281,6 @@ impl ReleasedTable {
         self.histograms.iter().zip(&within).filter(|group| far(*group)).count()
     }
 
-    /// Tests of the order of the rows.
     fn order(&self) -> Vec<Finding> {
         let finding = |what: &str, order: Order, unit: &'static str| Finding {
             name: format!("{RANDOM_ORDER}: {what}"),

@@ -30,11 +30,9 @@ impl AdversaryModel {
 /// A person's sensitive value, which the reader knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fact {
-    /// Code of the identifier.
     pub(super) person: u32,
     /// Number of the release, or all of them.
     pub(super) release: u64,
-    /// Code of the value.
     pub(super) value: u32,
 }
 
@@ -52,8 +50,7 @@ pub(super) struct BackgroundKnowledge {
 pub(super) const ALL: u64 = u64::MAX;
 
 impl BackgroundKnowledge {
-    /// # Errors
-    /// When more people are in a release than it was made of.
+    /// Fails when more people are in a release than it was made of.
     pub(super) fn check_people(&self, people: &[u64]) -> Result<()> {
         for (release, &most) in (1..).zip(people) {
             let there = self.release.iter().filter(|&&own| own == release || own == ALL).count();

@@ -33,12 +33,10 @@ impl Entries {
         self.0.len()
     }
 
-    /// Returns the entries themselves.
     pub(super) fn into_inner(self) -> Vec<Entry> {
         self.0
     }
 
-    /// Returns the entries of each person.
     pub(super) fn of_people(&self) -> impl Iterator<Item = &[Entry]> {
         self.0.chunk_by(|a, b| a.person == b.person)
     }
@@ -75,7 +73,6 @@ impl Agreement {
         }
     }
 
-    /// Returns the bytes held, roughly.
     pub(super) fn size(&self) -> usize {
         self.changes.values().map(|changes| changes.capacity() * size_of::<(u32, i64, u64)>()).sum()
     }

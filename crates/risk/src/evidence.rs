@@ -508,7 +508,6 @@ pub struct Evidence {
     ids: ArrayRef,
     /// Sensitive values by code.
     values: ArrayRef,
-    /// Number of quasi-identifiers.
     pub(super) quasi: usize,
     pub(super) releases: Vec<ReleaseEvidence>,
     pub(super) known: KnownPeople,

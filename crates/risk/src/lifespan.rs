@@ -29,9 +29,7 @@ pub struct Disclosure {
     joint: Option<Joint>,
     /// People in an order in which neighbours have similar quasi-identifiers.
     order: Vec<u32>,
-    /// Detail in which sets are wanted.
     wanted: Wanted,
-    /// People of a piece.
     piece: usize,
     /// People whose candidates are listed at a time.
     listed: usize,
@@ -98,7 +96,6 @@ impl Sets {
         &self.values[start..self.ends[place]]
     }
 
-    /// Adds a set of this size.
     fn add(&mut self, size: usize) {
         self.ends.push(self.ends.last().copied().unwrap_or(0) + size);
     }
@@ -204,7 +201,6 @@ impl Disclosure {
         findings
     }
 
-    /// Lists everybody's candidates.
     fn list(&self, people: &[u32], wanted: Wanted, findings: &mut Findings) {
         let layers: Vec<Layers<'_>> =
             (1..).zip(&self.evidence.releases).map(|(number, release)| self.layers(number, release, people)).collect();

@@ -53,7 +53,6 @@ struct Tally {
 }
 
 impl Tally {
-    /// Returns the bytes held, roughly.
     fn size(&self) -> usize {
         let counts = self.marks.capacity() + self.fresh.capacity() + self.firsts.capacity() + self.steps.capacity();
         counts * 32 + self.agreement.size()

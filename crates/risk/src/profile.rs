@@ -12,7 +12,6 @@ use crate::error::Result;
 
 /// Rows in groups smaller than this are counted as at risk; the smallest cell that many statistics offices publish.
 pub const SMALL: u32 = 5;
-/// Most columns of a set.
 const LARGEST_SET: usize = 3;
 /// Sets that go on to the next size, and sets reported of each size.
 const KEPT: usize = 5;

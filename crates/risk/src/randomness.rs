@@ -11,7 +11,6 @@ pub(super) const ERROR_RATE: f64 = 1e-6;
 /// Standard deviations that a normal variable exceeds, to either side, with a probability below [`ERROR_RATE`].
 const DEVIATIONS: f64 = 5.0;
 
-/// Result of a test.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Tested {
     /// Standard deviations from what is expected, or for rare events how many times as often.

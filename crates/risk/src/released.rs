@@ -26,9 +26,7 @@ pub struct ReleasedTable {
     pub(super) hidden: bool,
     /// Group of each row, numbered as they come.
     pub(super) group: Vec<u32>,
-    /// Published number of each row's group.
     pub(super) number: Vec<i64>,
-    /// Published size of each row's group.
     pub(super) size: Vec<i64>,
     /// Published number of counterfeits of each row's group.
     pub(super) counterfeits: Vec<i64>,
@@ -47,7 +45,6 @@ pub struct ReleasedTable {
     pub(super) within: Vec<u32>,
 }
 
-/// A published quasi-identifier.
 #[derive(Debug)]
 pub(super) struct Quasi {
     pub name: String,
@@ -130,7 +127,6 @@ impl ReleasedTable {
         sizes
     }
 
-    /// Returns the rows of the largest group.
     pub(super) fn largest(&self) -> u64 {
         self.sizes().into_iter().max().unwrap_or_default()
     }

@@ -99,7 +99,6 @@ impl<'a> UpdateGraph<'a> {
         (!candidates.is_empty()).then(|| vec![Version { release, candidates }])
     }
 
-    /// Computes forward and backward sums.
     fn sums<'b>(&mut self, layers: impl Iterator<Item = (u64, &'b [(u32, f64)])>) -> Option<Vec<Version>> {
         let mut sums: Vec<Sums> = Vec::new();
         for (release, candidates) in layers {

@@ -226,7 +226,6 @@ fn check_identifiers(counts: &[RecordBatch], layout: &Layout) -> crate::error::R
     }
 }
 
-/// Returns a small input.
 async fn whole(rows: Option<SendableRecordBatchStream>, held: &MemoryReservation) -> Result<Option<Vec<RecordBatch>>> {
     match rows {
         Some(mut rows) => read_all(&mut rows, held).await.map(Some),

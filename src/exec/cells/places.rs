@@ -51,7 +51,6 @@ const NAME: &str = "anonymize_place";
 /// ```
 pub(in crate::exec) type PlacesExec = WholeInputExec<Places>;
 
-/// The job of finding cells.
 #[derive(Debug)]
 pub(in crate::exec) struct Places {
     pub(in crate::exec) job: AnonymizeJob,
@@ -198,7 +197,6 @@ impl Job for Places {
     }
 }
 
-/// Look at a table.
 struct Surveyor {
     layout: Layout,
     method: AnyMethod,
@@ -259,7 +257,6 @@ impl Surveyor {
         self.method.as_method().place_principle().ok_or_else(|| Error::internal("places of a method without any"))
     }
 
-    /// Returns the row of a sample.
     fn found(&self, sampled: Sampled, hierarchies: Option<Hierarchies>) -> crate::error::Result<RecordBatch> {
         let (layout, principle) = (&self.layout, self.principle()?);
         let hierarchies = hierarchies.map(Hierarchies::finish).transpose()?;

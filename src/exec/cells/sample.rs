@@ -15,13 +15,11 @@ use siphasher::sip::SipHasher13;
 use crate::error::{Error, Result};
 use crate::microdata::{HashKey, compact_views, held, held_type};
 
-/// Different rows of a sample.
 pub(super) const SAMPLED: usize = 65_536;
 
 /// Most batches that rows are kept in: of a large table, few rows of a batch are in the sample.
 const MOST_BATCHES: usize = 1024;
 
-/// Collects the sample.
 pub(super) struct Sampler {
     schema: SchemaRef,
     converter: RowConverter,
@@ -97,7 +95,6 @@ impl Sampler {
         if compacts { self.compact() } else { Ok(()) }
     }
 
-    /// Returns the bytes held.
     pub(super) fn size(&self) -> usize {
         self.kept_bytes + self.counts.capacity() * size_of::<(u64, u32, u64)>()
     }

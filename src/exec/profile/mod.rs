@@ -32,7 +32,6 @@ pub(crate) use shapes::unpublishable;
 
 const FUNCTION: &str = "profile";
 
-/// A column that is looked at.
 #[derive(Debug, Clone)]
 pub(crate) struct ProfiledColumn {
     pub field: FieldRef,

@@ -71,7 +71,6 @@ impl Named {
         Self::Anything
     }
 
-    /// Returns true of names of identifiers.
     pub(super) fn is_identifier(self) -> bool {
         matches!(self, Self::Person | Self::Number)
     }

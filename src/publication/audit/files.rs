@@ -16,7 +16,6 @@ use crate::publication::reader::Reader;
 use crate::publication::record::Record;
 use crate::risk::Check;
 
-/// Contents of the files of a release.
 #[derive(Default)]
 pub(super) struct Files {
     all: usize,
@@ -28,7 +27,6 @@ pub(super) struct Files {
     talkative: usize,
     /// Files of which the log says something else than how many rows they have.
     miscounted: usize,
-    /// Schema that the files carry.
     pub(super) schema: Option<SchemaRef>,
     /// Files with another one.
     others: usize,

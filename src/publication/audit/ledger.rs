@@ -38,7 +38,6 @@ fn named(error: Error) -> DataFusionError {
     error.in_function(FUNCTION)
 }
 
-/// The ledger of a publication.
 pub(super) struct Ledger {
     place: Place,
     table: DeltaTable,
@@ -299,7 +298,6 @@ impl Past {
         }
     }
 
-    /// Returns the bytes held, roughly.
     pub(super) fn size(&self) -> usize {
         match self {
             Self::Unknown(_) | Self::Nothing => 0,

@@ -38,7 +38,6 @@ use crate::risk::{Check, ReleaseFindings, ReleasedTable, TableColumns};
 
 const FUNCTION: &str = "audit";
 
-/// A publication to be audited.
 #[derive(Debug, Clone)]
 pub(crate) struct Audit {
     pub(crate) public: Url,

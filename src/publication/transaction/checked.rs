@@ -14,7 +14,6 @@ use crate::publication::protocol::{self, Attempt};
 
 /// The rows of a snapshot, as far as they were read.
 pub(crate) trait Snapshot {
-    /// Returns true if all rows were read.
     fn is_read(&self) -> bool;
 
     /// Reads all rows and leaves them.

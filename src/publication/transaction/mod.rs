@@ -42,17 +42,14 @@ impl From<DataFusionError> for Ended {
 /// The release that has the rows of a snapshot.
 #[derive(Debug)]
 pub(crate) struct Published {
-    /// Its number.
     pub(crate) release: u64,
     /// Rows that this INSERT has published: 0 if another one has made the release public.
     pub(crate) rows: u64,
     /// Ordinary facts of it: who has come and left.
     pub(crate) facts: Vec<String>,
-    /// Notices for the publisher.
     pub(crate) notices: Vec<String>,
 }
 
-/// Result of a method on a snapshot.
 #[derive(Debug)]
 pub(crate) struct Outcome {
     pub(crate) figures: Figures,
@@ -68,7 +65,6 @@ pub(crate) struct Outcome {
     pub(crate) held: usize,
     /// Files of the ledger that are not staged.
     pub(crate) entries: Vec<MadeFile>,
-    /// Columns of the ledger.
     pub(crate) schema: SchemaRef,
     /// Beliefs of a reader who knows how probable changes are, if they are known.
     pub(crate) believed: Option<Believed>,
@@ -78,7 +74,6 @@ pub(crate) struct Outcome {
 #[derive(Debug)]
 pub(crate) struct Believed {
     pub(crate) record: Beliefs,
-    /// The probabilities.
     pub(crate) file: MadeFile,
 }
 

@@ -65,7 +65,6 @@ impl Bench {
         Ok(())
     }
 
-    /// Returns a query's first number.
     pub(super) async fn number(&self, sql: &str) -> Result<Option<f64>> {
         let table = self.table(sql).await?;
         if table.num_rows() == 0 {
@@ -101,7 +100,6 @@ fn numbered(people: &RecordBatch) -> Result<RecordBatch> {
     Ok(RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)?)
 }
 
-/// Roles of the table's columns.
 #[derive(Debug)]
 pub(super) struct TableRoles {
     /// A column of identifiers, or one that counts rows.

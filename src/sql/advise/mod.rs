@@ -55,7 +55,6 @@ const QUERIES: Parameter =
 /// The median relative error of counts that is acceptable.
 static ERROR: Number = Number::optional("error", 0.0, "0.1").or(0.1);
 
-/// Declares the function.
 pub(super) static SIGNATURE: FunctionSignature = FunctionSignature {
     name: NAME,
     about: "what each method and setting costs on a table, measured; which to take, and the SQL",
@@ -72,7 +71,6 @@ pub(super) static SIGNATURE: FunctionSignature = FunctionSignature {
     ],
 };
 
-/// Makes the table of a call.
 pub(super) fn table(mut arguments: Arguments, options: &AnonymizeOptions) -> Result<Arc<dyn TableProvider>> {
     let plan = arguments.relation("input")?;
     let table = table_name(&plan);

@@ -30,7 +30,6 @@ impl Tried {
         all.find(|tried| tried.name() == method && tried.column() == parameter).unwrap()
     }
 
-    /// Returns the name of the function.
     pub(super) fn name(self) -> &'static str {
         self.method.signature.name
     }
@@ -83,7 +82,6 @@ impl PartialEq for Tried {
 /// Values of parameters that are tried.
 const VALUES: [usize; 8] = [2, 3, 4, 5, 7, 10, 15, 20];
 
-/// A method with its parameter.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Setting {
     pub method: Tried,

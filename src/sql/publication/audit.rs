@@ -14,7 +14,6 @@ use crate::sql::computed::computed;
 use crate::sql::options::AnonymizeOptions;
 use crate::sql::signature::FunctionSignature;
 
-/// Declares the function.
 pub(super) static SIGNATURE: FunctionSignature = FunctionSignature {
     name: "audit",
     about: "whether a publication keeps its promises, check by check",
@@ -22,7 +21,6 @@ pub(super) static SIGNATURE: FunctionSignature = FunctionSignature {
     parameters: &[PUBLICATION],
 };
 
-/// Makes the table of a call.
 pub(super) fn table(mut arguments: Arguments, _options: &AnonymizeOptions) -> Result<Arc<dyn TableProvider>> {
     let plan = arguments.relation(PUBLICATION.name)?;
     let (audit, updates) = PublicationTable::with(&plan, SIGNATURE.name, |publication| {

@@ -18,7 +18,6 @@ use crate::release::Description;
 use crate::sql::flat::flat;
 use crate::sql::opaque::{OpaqueTable, Relation, Wanted};
 
-/// Name in errors.
 const FLAT: &str = "flat";
 
 /// Finds the newest release anew by every query.

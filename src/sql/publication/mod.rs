@@ -34,7 +34,6 @@ pub(super) fn public_functions() -> [RelationFunction; 2] {
     ]
 }
 
-/// Returns the relation functions on publications.
 pub(super) fn functions() -> impl Iterator<Item = RelationFunction> {
     public_functions().into_iter().chain([
         RelationFunction { signature: &audit::SIGNATURE, table: audit::table },

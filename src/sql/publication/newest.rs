@@ -52,7 +52,6 @@ impl PublicReleases {
         &self.schema
     }
 
-    /// Returns the finding of a query.
     fn found(&self, start: Option<QueryStart>) -> Arc<Found> {
         let Some(start) = start else { return Arc::default() };
         let mut last = self.last.lock();

@@ -63,7 +63,6 @@ pub(in crate::sql) const OWN: [(&str, &str, &str, &str); 8] = [
 /// Prefixes of options that are for the object stores.
 const STORES: [&str; 5] = ["aws", "gcp", "oss", "cos", "azure"];
 
-/// Options of a publication, by name.
 #[derive(Debug)]
 pub(super) struct Options {
     /// Options that the method takes.
@@ -250,7 +249,6 @@ impl Options {
     }
 }
 
-/// Returns the methods that make publications.
 fn publishing() -> impl Iterator<Item = &'static Registered> {
     METHODS.iter().filter(|method| method.offered != Offered::Function)
 }

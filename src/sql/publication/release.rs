@@ -20,7 +20,6 @@ pub(super) const PUBLICATION: Parameter =
 const NUMBER: Parameter =
     Parameter::optional("number", Kind::Integer, "3").at_least(1).otherwise("the newest").says("which; from 1");
 
-/// Declares the function.
 pub(super) static SIGNATURE: FunctionSignature = FunctionSignature {
     name: "release",
     about: "the rows of a publication's release, by number or the newest",
@@ -28,7 +27,6 @@ pub(super) static SIGNATURE: FunctionSignature = FunctionSignature {
     parameters: &[PUBLICATION, NUMBER],
 };
 
-/// Makes the table of a call.
 pub(super) fn table(mut arguments: Arguments, _options: &AnonymizeOptions) -> Result<Arc<dyn TableProvider>> {
     let number = arguments.integer(&NUMBER)?.map(|number| number as u64);
     let plan = arguments.relation(PUBLICATION.name)?;

@@ -22,7 +22,6 @@ use crate::sql::opaque::{OpaqueTable, Relation, Wanted};
 use crate::sql::options::AnonymizeOptions;
 use crate::sql::signature::FunctionSignature;
 
-/// Declares the function.
 pub(super) static SIGNATURE: FunctionSignature = FunctionSignature {
     name: "releases",
     about: "the releases of a publication",
@@ -30,7 +29,6 @@ pub(super) static SIGNATURE: FunctionSignature = FunctionSignature {
     parameters: &[PUBLICATION],
 };
 
-/// Makes the table of a call.
 pub(super) fn table(mut arguments: Arguments, _options: &AnonymizeOptions) -> Result<Arc<dyn TableProvider>> {
     let plan = arguments.relation(PUBLICATION.name)?;
     PublicationTable::with(&plan, SIGNATURE.name, |publication| {

@@ -22,7 +22,6 @@ use crate::sql::signature::{FunctionSignature, Kind, Parameter};
 
 const SNAPSHOTS: &str = "snapshots";
 
-/// Declares the function.
 pub(super) static SIGNATURE: FunctionSignature = FunctionSignature {
     name: "check_snapshots",
     about: "what a publication would refuse of historical snapshots; nothing is written",
@@ -35,7 +34,6 @@ pub(super) static SIGNATURE: FunctionSignature = FunctionSignature {
     ],
 };
 
-/// Makes the table of a call.
 pub(super) fn table(mut arguments: Arguments, _options: &AnonymizeOptions) -> Result<Arc<dyn TableProvider>> {
     let people = arguments.boolean("private");
     let plan = arguments.relation(PUBLICATION.name)?;

@@ -45,7 +45,6 @@ use crate::sql::lake::refuse_loose_files;
 use crate::sql::opaque::Relation;
 use crate::sql::options::AnonymizeOptions;
 
-/// Publisher's side of a publication.
 #[derive(Debug, Clone)]
 pub(super) struct Publisher {
     pub publication: Publication,
@@ -237,7 +236,6 @@ impl TableProvider for PublicationTable {
 const PUBLISHED: &str = "what was published cannot be changed, because it may have been read";
 
 impl PublicationTable {
-    /// Plans the release of a snapshot.
     fn publishing<'a>(
         &'a self,
         session: &'a dyn Session,

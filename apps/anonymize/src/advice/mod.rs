@@ -57,7 +57,6 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    /// Returns the call of the function.
     fn call(&self) -> String {
         let table = self.table.trim();
         let table = if table.starts_with('(') { table.to_owned() } else { format!("'{}'", table.replace('\'', "''")) };
@@ -104,7 +103,6 @@ pub(crate) async fn run(args: Args) -> Result<()> {
     Ok(())
 }
 
-/// The rows of the function.
 #[derive(Debug)]
 struct Advice {
     rows: Vec<Row>,
@@ -113,7 +111,6 @@ struct Advice {
     of: usize,
 }
 
-/// A setting.
 #[derive(Debug)]
 struct Row {
     method: String,

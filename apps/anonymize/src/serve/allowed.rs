@@ -34,7 +34,6 @@ const GROUPINGS: (usize, usize) = (6, 64);
 /// Relations that tell of the server what is not of its data.
 const OWN_SETTINGS: &str = "df_settings";
 
-/// A statement that readers may say.
 #[derive(Debug, Clone)]
 pub(super) enum Allowed {
     /// A question.
@@ -356,7 +355,6 @@ impl Visitor for Inspection {
     }
 }
 
-/// Functions that put their arguments together.
 const JOINING: &str = "\
     array_cat array_concat array_to_string array_union arrays_zip composite concat concat_ws list_cat list_concat \
     list_zip make_array make_list make_map map named_struct row struct";

@@ -15,7 +15,6 @@ use super::settings::Settings;
 
 /// Schema in which PostgreSQL has its own tables.
 pub(super) const PG_CATALOG: &str = "pg_catalog";
-/// Its table of settings.
 const PG_SETTINGS: &str = "pg_settings";
 
 /// A catalog whose schema of information is found by its name and not listed: whoever lists tables would take its views for a reader's.

@@ -41,7 +41,6 @@ const LARGEST_PASSWORD: usize = 10_000;
 /// Larger ones are not even waited for.
 const ENORMOUS: usize = 64 << 20;
 
-/// State that all connections share.
 pub(super) struct Server {
     pub engine: Engine,
     pub users: Option<Users>,
@@ -53,7 +52,6 @@ pub(super) struct Server {
     pub idle_time: Duration,
 }
 
-/// A connection, and the session it becomes.
 pub(super) struct Connection {
     pub server: Arc<Server>,
     pub session: OnceLock<Arc<Session>>,
@@ -103,7 +101,6 @@ impl Drop for Connection {
     }
 }
 
-/// Next event of a connection.
 enum Next {
     Message(PgWireFrontendMessage),
     /// A message of this kind and length, of which nothing was taken.
@@ -114,7 +111,6 @@ enum Next {
     End,
 }
 
-/// Serves a connection until its end.
 pub(super) async fn serve(tcp: TcpStream, server: Arc<Server>, mut stop: watch::Receiver<bool>, turn: Turn) {
     // Nothing is taken: it is the first byte of a message.
     if !matches!(timeout(TO_SPEAK, tcp.peek(&mut [0])).await, Ok(Ok(1))) {

@@ -27,7 +27,6 @@ use super::{bounds, log};
 
 /// Bytes of a thread's stack: trees are as deep as the statements that the bounds allow.
 const STACK: usize = 64 << 20;
-/// Statements of one message.
 const MOST_STATEMENTS: usize = 50;
 
 /// Reads statements, and has them run.
@@ -39,14 +38,12 @@ pub(super) struct Engine {
     runner: Arc<Runner>,
 }
 
-/// Content of a message.
 #[derive(Debug)]
 pub(super) struct Read {
     pub fingerprint: String,
     pub statements: Result<Vec<Allowed>, Failure>,
 }
 
-/// Stops a task that nobody waits for.
 struct Stop(AbortHandle);
 
 impl Drop for Stop {

@@ -46,7 +46,6 @@ pub(super) struct Below<'a> {
 }
 
 impl Below<'_> {
-    /// Returns the weight of a column.
     pub(super) fn of(&self, column: &Column) -> Option<f64> {
         self.schemas.iter().zip(&self.columns).find_map(|(schema, weights)| {
             let place = schema.maybe_index_of_column(column)?;

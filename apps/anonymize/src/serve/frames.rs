@@ -12,7 +12,6 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 
 use super::errors::Failure;
 
-/// Bytes of a frame's head.
 const HEAD: usize = 5;
 /// Bytes of a frame: the server holds a few of each statement.
 pub(super) const LARGEST: usize = 16 << 20;
@@ -52,7 +51,6 @@ pub(super) struct Described {
     pub columns: Vec<Shown>,
 }
 
-/// A message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Frame {
     /// To a process: run this.
@@ -127,9 +125,7 @@ impl Frame {
     }
 
     /// Reads a frame on a thread of its own.
-    ///
-    /// # Errors
-    /// As [`Frame::read`].
+    /// Fails as [`Frame::read`] does.
     pub(super) fn read_blocking(from: &mut impl Read) -> Result<Self> {
         let mut head = [0; HEAD];
         from.read_exact(&mut head)?;

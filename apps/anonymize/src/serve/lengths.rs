@@ -22,7 +22,6 @@ const LONGER: [(&str, f64); 4] = [("encode", 2.0), ("quote_ident", 2.0), ("repla
 /// Aggregates whose values grow with the rows.
 const GROWING: [&str; 2] = ["array_agg", "string_agg"];
 
-/// Holds what a plan makes.
 #[derive(Debug, Default)]
 struct Found {
     longest: f64,

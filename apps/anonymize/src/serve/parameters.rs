@@ -11,7 +11,6 @@ use pgwire::api::Type;
 use pgwire::api::portal::Portal;
 use pgwire::error::PgWireResult;
 
-/// Holds what is known of a parameter.
 #[derive(Debug, Clone)]
 pub(super) struct Parameter {
     /// The engine's type, if the statement tells.

@@ -13,7 +13,6 @@ struct Taken {
     of_users: HashMap<String, usize>,
 }
 
-/// Places for sessions.
 #[derive(Debug, Clone)]
 pub(super) struct Places {
     most: usize,

@@ -15,7 +15,6 @@ use super::frames::{Described, Given};
 /// Bytes of a parameter that is a list.
 const LONGEST_LIST: usize = 64 << 10;
 
-/// A prepared statement.
 #[derive(Debug, Clone)]
 pub(super) struct Prepared(pub(super) Arc<Inner>);
 

@@ -117,7 +117,6 @@ fn private_folder(folder: &PathBuf) -> Result<()> {
     builder.create(folder)
 }
 
-/// Holds what a process has used.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Used {
     /// Bytes of memory.

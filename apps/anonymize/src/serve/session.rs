@@ -25,7 +25,6 @@ pub(super) enum Kept {
     Portal,
 }
 
-/// Session of a reader.
 pub(super) struct Session {
     pub number: i32,
     pub user: String,
@@ -104,7 +103,6 @@ impl Session {
     }
 }
 
-/// A statement that runs.
 pub(super) struct Running(Arc<Session>);
 
 impl Running {

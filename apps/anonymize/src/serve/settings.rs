@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use super::errors::Failure;
 
-/// Longest value that is kept.
 const LONGEST: usize = 256;
 
 /// Settings that are taken and told again, with what they are at first. Some say what is, whatever is set.
@@ -55,7 +54,6 @@ const FIXED: &str = "\
     in_hot_standby integer_datetimes is_superuser max_identifier_length max_index_keys server_encoding \
     server_version server_version_num session_authorization standard_conforming_strings transaction_read_only";
 
-/// Settings of a session.
 #[derive(Debug, Default)]
 pub(super) struct Settings(BTreeMap<&'static str, String>);
 

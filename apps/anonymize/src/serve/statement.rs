@@ -30,7 +30,6 @@ const TO_STOP: Duration = Duration::from_millis(100);
 /// Frames that wait for the reader.
 const WAITING: usize = 2;
 
-/// Holds what comes of a statement.
 #[derive(Debug)]
 pub(super) enum Reply {
     Described(Described),
@@ -39,7 +38,6 @@ pub(super) enum Reply {
     Failed(Failure),
 }
 
-/// Runs statements in processes.
 #[derive(Debug)]
 pub(super) struct Runner {
     turns: Arc<Turns>,
@@ -123,7 +121,6 @@ impl Runner {
     }
 }
 
-/// A statement that runs.
 struct Watched<'a> {
     runner: &'a Runner,
     turn: Turn,

@@ -35,7 +35,6 @@ impl All {
         self.waiting.iter().enumerate().filter(move |(_, waiter)| waiter.has_spoken == has_spoken)
     }
 
-    /// Closes a connection.
     fn close(&mut self, place: Option<usize>) {
         if let Some(place) = place {
             self.waiting.remove(place).task.abort();
@@ -54,7 +53,6 @@ impl All {
     }
 }
 
-/// All connections that are not sessions.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Waiting(Arc<Mutex<All>>);
 
@@ -82,7 +80,6 @@ pub(super) struct Turn {
 }
 
 impl Turn {
-    /// Notes that the connection has spoken.
     pub(super) fn speaks(&self) {
         let mut all = self.waiting.0.lock();
         if all.of(true).count() >= MOST {

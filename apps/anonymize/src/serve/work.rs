@@ -101,7 +101,6 @@ impl Work {
     }
 }
 
-/// Plans a question.
 async fn plan(context: &SessionContext, statement: Statement) -> Result<LogicalPlan, Failure> {
     let state = context.state();
     let statement = EngineStatement::Statement(Box::new(rewritten(statement)));
@@ -114,7 +113,6 @@ async fn plan(context: &SessionContext, statement: Statement) -> Result<LogicalP
     Ok(plan)
 }
 
-/// Puts values in the places of parameters.
 fn with_values(plan: LogicalPlan, given: Given) -> Result<LogicalPlan, Failure> {
     let known = parameters(&plan).map_err(told)?;
     if known.is_empty() {

@@ -58,7 +58,6 @@ pub(crate) struct Args {
     pub(crate) workers: Vec<String>,
 }
 
-/// Part of what the shell executes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Step {
     /// Statements, or a command of a session.

@@ -92,7 +92,6 @@ pub(super) fn meant(line: &str) -> Option<&'static str> {
     }
 }
 
-/// Names that a statement can have.
 #[derive(Debug, Default)]
 struct Names {
     tables: Vec<String>,

@@ -35,7 +35,6 @@ fn under(root: &Path) -> Option<usize> {
     machine.into_iter().chain(of_groups(root)).min()
 }
 
-/// Reads the total of `/proc/meminfo`.
 fn total(text: &str) -> Option<usize> {
     let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
     let kilobytes: usize = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
@@ -61,7 +60,6 @@ fn of_groups(root: &Path) -> Option<usize> {
     limits.min()
 }
 
-/// Version of control groups.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Version {
     One,

@@ -16,7 +16,6 @@ use datafusion_cli::print_format::PrintFormat;
 use datafusion_cli::print_options::{MaxRows, PrintOptions};
 use futures::StreamExt;
 
-/// Formats that programs read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Format {
     /// Values separated by this character, with names of columns above them.

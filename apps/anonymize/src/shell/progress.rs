@@ -30,7 +30,6 @@ pub(super) fn on_stderr() -> Progress {
     })
 }
 
-/// Returns a line of its own.
 fn notice(step: Step) -> Option<String> {
     match step {
         Step::Withheld { rows, of } => Some(format!(

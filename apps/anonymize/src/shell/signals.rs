@@ -65,7 +65,6 @@ pub(crate) fn leave_to_parent() {
     });
 }
 
-/// Holds what interrupts statements of a session.
 #[derive(Debug, Default)]
 pub(super) struct Interrupts {
     /// An interrupt that no statement has heard of yet.
@@ -101,7 +100,6 @@ impl Interrupts {
         self.pending.store(false, Ordering::Relaxed);
     }
 
-    /// Waits for the next one.
     pub(super) async fn next(&self) {
         while !self.pending.load(Ordering::Relaxed) {
             self.told.notified().await;
@@ -117,7 +115,6 @@ fn on_a_thread(work: impl FnOnce(&Runtime) + Send + 'static) -> std::io::Result<
     Ok(())
 }
 
-/// Ends the process.
 fn end(status: u8) {
     let (tell, told) = mpsc::channel();
     // A disk that does not answer keeps nobody here.

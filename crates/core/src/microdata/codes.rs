@@ -148,7 +148,6 @@ impl Codes {
         }
     }
 
-    /// Returns the bytes of a code.
     pub(super) fn bytes(&self) -> usize {
         fn of<C>(_: &[C]) -> usize {
             size_of::<C>()
@@ -165,7 +164,6 @@ impl Codes {
         of_width!(self, codes => all(codes, more));
     }
 
-    /// Appends other codes.
     pub(super) fn append(&mut self, more: Self) {
         match (self, more) {
             (Self::Bytes(codes), Self::Bytes(more)) => codes.extend(more),

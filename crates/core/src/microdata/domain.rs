@@ -34,9 +34,7 @@ impl Domain {
     }
 
     /// Returns the domain without NULL. Every code is one less if NULL was among the values.
-    ///
-    /// # Errors
-    /// As for [`new`](Self::new).
+    /// Fails as for [`new`](Self::new).
     pub(super) fn without_null(&self) -> Result<Self> {
         let nulls = self.values.null_count().min(1);
         let values = self.values.slice(nulls, self.values.len() - nulls);

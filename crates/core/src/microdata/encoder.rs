@@ -122,9 +122,7 @@ impl ColumnEncoder {
     }
 
     /// Appends rows with values that have these provisional codes, as [`intern`](Self::intern) gave them.
-    ///
-    /// # Errors
-    /// When there is no such code.
+    /// Fails when there is no such code.
     pub(crate) fn append_codes(&mut self, codes: &[u32]) -> Result<()> {
         if codes.iter().any(|&code| code as usize >= self.distinct.len()) {
             return Err(Error::internal("codes of values that were never seen"));

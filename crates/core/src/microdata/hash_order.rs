@@ -41,9 +41,7 @@ pub(super) fn beginning(hash: u64) -> u32 {
 ///
 /// `hash` fills in the hashes of rows, from a first row on. `equal` returns true for two equal rows: they have one hash, and the function does not hash
 /// them again. `alike` receives the rows of one hash in the order of arrival, and may reorder them.
-///
-/// # Errors
-/// When there are more rows than have a number, and those of `hash`.
+/// Fails when there are more rows than have a number, and those of `hash`.
 pub(super) fn in_hash_order(
     rows: usize,
     hash: impl Fn(usize, &mut [u64]) -> Result<()> + Sync,

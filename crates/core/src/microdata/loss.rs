@@ -172,14 +172,12 @@ impl LossBuilder {
     }
 }
 
-/// Values that were appended, under final codes.
 struct Collected {
     attribute: Attribute,
     original: Vec<u64>,
     released: Vec<([u32; 2], u64)>,
 }
 
-/// Loss of intervals of an attribute.
 struct Measure<'a> {
     attribute: &'a Attribute,
     /// Values up to each code; those that do not occur count if they are leaves.

@@ -29,8 +29,7 @@ impl Microdata {
     }
 }
 
-/// # Errors
-/// When there are rows without a sensitive value.
+/// Fails when there are rows without a sensitive value.
 pub(super) fn refuse_nulls(field: &FieldRef, nulls: usize, rows: usize) -> Result<()> {
     if nulls == 0 {
         return Ok(());

@@ -15,9 +15,7 @@ use crate::error::Result;
 ///
 /// Rows that are alike in all columns are interchangeable; where there are some, all rows are shuffled once more, so that they do not stand together.
 /// Two rows that differ have one hash with probability 2^-64; their order would be that of arrival.
-///
-/// # Errors
-/// When there are more rows than can be put in order.
+/// Fails when there are more rows than can be put in order.
 pub(super) fn by_codes(columns: &[&Encoded], rows: usize, key: HashKey) -> Result<Vec<u32>> {
     let hashes = |first: usize, hashes: &mut [u64]| {
         for (hash, row) in hashes.iter_mut().zip(first as u32..) {

@@ -35,9 +35,7 @@ pub(crate) struct UpdatesBuilder {
 impl UpdatesBuilder {
     /// Appends rows: a value, what it can become, and with what probability if that is known. The values join the domain of
     /// the sensitive attribute, so that codes agree.
-    ///
-    /// # Errors
-    /// When a row lacks a value.
+    /// Fails when a row lacks a value.
     pub(crate) fn append(
         &mut self,
         from: &ArrayRef,
@@ -63,7 +61,6 @@ impl UpdatesBuilder {
         Ok(())
     }
 
-    /// Returns the bytes held.
     pub(crate) fn size(&self) -> usize {
         self.pairs.capacity() * size_of::<(u32, u32, Option<f64>)>()
     }

@@ -77,9 +77,7 @@ impl Body {
     }
 
     /// Returns the worlds to remember.
-    ///
-    /// # Errors
-    /// When nothing is, which is a bug of who asks.
+    /// Fails when nothing is, which is a bug of who asks.
     pub(super) fn worlds(&self) -> Result<&Worlds> {
         match self {
             Self::Worlds(worlds) | Self::Rows { worlds: Some(worlds), .. } => Ok(worlds),

@@ -34,7 +34,6 @@ const TICK: f64 = 12.5;
 const ENTRY: i32 = 22;
 /// Of the line in front of a name of the legend.
 const SAMPLE: i32 = 30;
-/// Most markers of a line.
 const BEADS: usize = 40;
 
 const DARK: RGBColor = RGBColor(31, 35, 40);
@@ -219,7 +218,6 @@ impl Look {
     }
 }
 
-/// Groups of an SVG.
 struct Svg {
     size: (u32, u32),
     text: String,

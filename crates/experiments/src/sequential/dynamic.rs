@@ -17,7 +17,6 @@ const KNOWN: usize = 5;
 /// Shares of all people at each release.
 const PEOPLE: [f64; 4] = [0.5, 0.75, 0.9, 1.0];
 
-/// Returns the columns of a release.
 fn released(input: &Input, release: usize) -> Vec<String> {
     let all = input.quasi.len();
     if all >= 7 {

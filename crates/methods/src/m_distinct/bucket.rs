@@ -20,7 +20,6 @@ pub(super) struct Cell {
     pub entry: usize,
 }
 
-/// A bucket, as far as counts go.
 #[derive(Debug, Clone)]
 pub(super) struct Bucket {
     /// Numbers of the entries' value sets.
@@ -69,7 +68,6 @@ impl Bucket {
         self.fullest().max(self.most_frequent())
     }
 
-    /// Returns the rows of the fullest entry.
     pub(super) fn fullest(&self) -> usize {
         self.loads.iter().copied().max().unwrap_or(0)
     }
@@ -79,7 +77,6 @@ impl Bucket {
         self.frequencies.values().copied().max().unwrap_or(0)
     }
 
-    /// Returns the rows of a value.
     pub(super) fn frequency(&self, value: u32) -> usize {
         self.frequencies.get(&value).copied().unwrap_or(0)
     }
@@ -141,7 +138,6 @@ impl Bucket {
     }
 }
 
-/// All buckets, by their entries.
 #[derive(Debug, Default)]
 pub(super) struct Buckets {
     pub list: Vec<Bucket>,

@@ -10,7 +10,6 @@ use crate::of_group::OfGroup;
 use crate::release::{COUNTERFEIT, Groups, Intervals};
 use crate::state::Signatures;
 
-/// Promise to check against.
 pub(super) struct Promise<'a> {
     pub microdata: &'a Microdata,
     pub known: &'a Signatures,

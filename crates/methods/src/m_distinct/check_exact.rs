@@ -9,7 +9,6 @@ use crate::of_group::OfGroup;
 use crate::release::COUNTERFEIT;
 use crate::state::Signatures;
 
-/// Promise to check against.
 pub(super) struct ExactPromise<'a> {
     pub microdata: &'a Microdata,
     pub known: &'a Signatures,

@@ -45,14 +45,12 @@ impl Splitter for Decompose {
     }
 }
 
-/// Bucket that is split.
 #[derive(Clone, Copy)]
 struct Bucket<'a> {
     microdata: &'a Microdata,
     monitor: &'a Monitor,
 }
 
-/// Buffers of one thread.
 #[derive(Default)]
 struct Scratch<const W: usize> {
     spare: Spare<W, u32>,

@@ -40,7 +40,6 @@ impl Bucket {
     }
 }
 
-/// Groups that are drawn of a snapshot.
 pub(super) struct Drawn {
     pub groups: Groups,
     pub intervals: Intervals,
@@ -51,8 +50,7 @@ pub(super) struct Drawn {
 }
 
 impl MDistinct {
-    /// # Errors
-    /// When parameters contradict each other, which planning refuses.
+    /// Fails when parameters contradict each other, which planning refuses.
     pub(super) fn check_exact(&self) -> Result<()> {
         let right = self.disjoint
             && self.balance == super::Balance::Blind
@@ -115,9 +113,7 @@ impl MDistinct {
 
 /// Checks that a law of several sensitive columns is of their values together. A law that is written in another
 /// order would be of nobody: then nothing could change, for ever.
-///
-/// # Errors
-/// When at the first release nobody has a value that the law says can change.
+/// Fails when at the first release nobody has a value that the law says can change.
 fn check_law_is_of_rows(microdata: &Microdata, known: &Signatures) -> Result<()> {
     let field = &microdata.sensitive()?.field;
     let (Some(updates), false) = (&microdata.updates, parts_of(field)?.is_empty()) else { return Ok(()) };

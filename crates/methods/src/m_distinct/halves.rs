@@ -11,7 +11,6 @@ use crate::split::Item;
 pub(super) struct Places(FxHashMap<u32, u32>);
 
 impl Places {
-    /// Forgets all numbers.
     pub(super) fn forget(&mut self) {
         self.0.clear();
     }
@@ -72,7 +71,6 @@ impl Counts {
         &mut self.rows[entry * self.values + value]
     }
 
-    /// Returns the rows of a value.
     fn degree(&self, value: usize) -> usize {
         (0..self.entries).map(|entry| self.get(entry, value)).sum()
     }
@@ -102,12 +100,10 @@ impl Halves {
         Self { left, right, heights }
     }
 
-    /// Returns the rows on the left.
     pub(super) fn left(&self) -> &Counts {
         &self.left
     }
 
-    /// Moves rows until it is balanced.
     pub(super) fn balance(&mut self) {
         let [left, right] = self.heights;
         relieve(&mut self.left, &mut self.right, left, right);

@@ -45,12 +45,10 @@ impl Law {
         &self.values
     }
 
-    /// Returns true if a value is possible.
     pub(super) fn has(&self, value: u32) -> bool {
         self.values.binary_search(&value).is_ok()
     }
 
-    /// Returns a value by this law.
     pub(super) fn draw(&self, lots: &mut impl Lots) -> u32 {
         let whole = self.sums.last().copied().unwrap_or(1);
         let first = divisor(whole, FACTORS[0]);
@@ -91,9 +89,7 @@ pub(super) struct Laws {
 
 impl Laws {
     /// Reads the laws of a relation over so many values. A value without rows stays as it is; so does one for the rest of its probabilities.
-    ///
-    /// # Errors
-    /// When there are values that can change and nobody says how probable that is.
+    /// Fails when there are values that can change and nobody says how probable that is.
     pub(super) fn new(updates: Option<&Updates>, values: usize) -> Result<Self> {
         let mut next: Vec<Row> = vec![Row::new(); values];
         let mut unsaid = 0;
@@ -132,9 +128,7 @@ impl Laws {
 
     /// Returns the number of the law of what follows a value after so many releases; after none it is the value itself. Cheapest if asked for in order of
     /// these.
-    ///
-    /// # Errors
-    /// When probabilities do not sum to 1, which reading them has refused.
+    /// Fails when probabilities do not sum to 1, which reading them has refused.
     pub(super) fn after(&mut self, value: u32, releases: u32) -> Result<u32> {
         if let Some(&number) = self.asked.get(&(value, releases)) {
             return Ok(number);
@@ -170,7 +164,6 @@ impl Laws {
         self.asked.get(&(value, releases)).copied()
     }
 
-    /// Returns the bytes held, roughly.
     pub(super) fn bytes(&self) -> usize {
         let of_rows = |rows: usize| rows * size_of::<(u32, f64)>();
         let next: usize = self.next.iter().map(|row| of_rows(row.len()) + size_of::<Row>()).sum();

@@ -279,8 +279,7 @@ impl MDistinct {
     }
 }
 
-/// # Errors
-/// When arguments deny what exact releases need; they need not be given.
+/// Fails when arguments deny what exact releases need; they need not be given.
 fn check_exact_arguments(given: &Given<'_>) -> EngineResult<()> {
     let contradicts = |argument: &str, why: &str| {
         let (ours, noun) = (given.write("exact", "true"), given.noun());
@@ -445,9 +444,7 @@ impl Method for MDistinct {
 
     /// Anonymizes a snapshot so that it is safe beside all earlier releases. The state must have everybody's *most recent*
     /// group; the microdata have the update relation (without one, no value can change).
-    ///
-    /// # Errors
-    /// [`Error::Refused`] when the relation is not transitive, when it has no labels, when a returning row's sensitive
+    /// Fails when the relation is not transitive, when it has no labels, when a returning row's sensitive
     /// value cannot have followed from its last one or leaves none for the others of its group, when a signature
     /// has fewer than `m` values, when there are fewer than `m` sensitive values (or components of them), when the new rows
     /// are not m-eligible after balancing and `on_ineligible` is to refuse, and for exact releases when changes have no probabilities.

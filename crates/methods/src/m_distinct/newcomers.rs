@@ -36,9 +36,7 @@ impl Places {
     }
 
     /// Returns the rows of all buckets, one list for each entry. `widths` are the numbers of entries of the buckets.
-    ///
-    /// # Errors
-    /// When there are too many rows.
+    /// Fails when there are too many rows.
     pub(super) fn lists(&self, widths: impl Iterator<Item = usize>) -> Result<Lists> {
         let mut starts = vec![0];
         starts.extend(widths.scan(0, |end, width| {

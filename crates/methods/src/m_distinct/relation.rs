@@ -18,9 +18,7 @@ pub(super) struct Relation {
 
 impl Relation {
     /// Returns the relation over so many values. Every value can stay as it is; one without pairs can do nothing else.
-    ///
-    /// # Errors
-    /// When it is not transitive and is not to be closed, or cannot be because the missing pairs have no probability.
+    /// Fails when it is not transitive and is not to be closed, or cannot be because the missing pairs have no probability.
     pub(super) fn new(updates: Option<&Updates>, values: usize, close: bool) -> Result<Self> {
         let (relation, missing) = Self::read(updates, values, close)?;
         if missing > 0 && updates.is_some_and(Updates::weighted) {
@@ -91,7 +89,6 @@ impl Relation {
         relation
     }
 
-    /// Returns the number of values.
     pub(super) fn values(&self) -> usize {
         self.set_of.len()
     }

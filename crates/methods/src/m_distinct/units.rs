@@ -11,7 +11,6 @@
 
 use super::relation::Relation;
 
-/// Kind of the units.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum What {
     /// Single values.
@@ -83,7 +82,6 @@ impl Units {
         Self { what: What::Ends, unit_of, entries }
     }
 
-    /// Sums over the values of each unit.
     pub(super) fn sums(&self, of_value: impl Fn(usize) -> usize) -> Vec<usize> {
         let mut sums = vec![0; self.entries.len()];
         for (value, &unit) in self.unit_of.iter().enumerate() {

@@ -14,7 +14,6 @@ pub(super) struct Check {
     values: Vec<Published>,
 }
 
-/// Published rows of a value.
 #[derive(Debug, Clone, Copy)]
 struct Published {
     /// The latest original time in all snapshots before.

@@ -33,9 +33,7 @@ pub(crate) struct Costs(Vec<f64>);
 
 impl Costs {
     /// Takes the costs of the distances `0, 1, ..`, one for each snapshot of the window.
-    ///
-    /// # Errors
-    /// When they do not begin with zero, do not grow, or grow more slowly with the distance.
+    /// Fails when they do not begin with zero, do not grow, or grow more slowly with the distance.
     pub(crate) fn try_new(costs: Vec<f64>) -> Result<Self> {
         let steps: Vec<f64> = costs.windows(2).map(|pair| pair[1] - pair[0]).collect();
         let grow = steps.iter().all(|&step| step > 0.0 && step.is_finite());

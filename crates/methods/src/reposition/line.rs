@@ -12,7 +12,6 @@ use super::cost::Costs;
 pub(super) struct Homes(VecDeque<(i64, u32)>);
 
 impl Homes {
-    /// Makes so many records of one time.
     pub(super) fn of(time: i64, count: u32) -> Self {
         Self(VecDeque::from([(time, count)]))
     }
@@ -29,7 +28,6 @@ impl Homes {
         self.0.is_empty()
     }
 
-    /// Returns the latest original time.
     pub(super) fn latest(&self) -> Option<i64> {
         self.0.back().map(|&(home, _)| home)
     }

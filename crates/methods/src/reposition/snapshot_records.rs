@@ -60,7 +60,6 @@ impl SnapshotRecords {
         Some(())
     }
 
-    /// Returns the bytes held.
     pub(super) fn size(&self) -> usize {
         self.records.capacity() * size_of::<Record>() + self.values.capacity() * size_of::<OfValue>()
     }

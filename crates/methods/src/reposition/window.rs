@@ -9,7 +9,6 @@ use super::line::{Homes, Line, Slot};
 /// A sensitive value, by number.
 pub(crate) type Value = u32;
 
-/// Counts of all records in the window.
 #[derive(Debug, Clone)]
 pub(super) struct Window {
     l: usize,
@@ -30,7 +29,6 @@ struct Snapshot {
     values: Vec<Value>,
 }
 
-/// Snapshot that leaves the window.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Left {
     pub time: i64,
@@ -82,7 +80,6 @@ impl Window {
         self.values.len()
     }
 
-    /// Returns the time of the first snapshot.
     pub(super) fn first(&self) -> Option<i64> {
         self.snapshots.front().map(|snapshot| snapshot.time)
     }
@@ -103,7 +100,6 @@ impl Window {
         &self.lines
     }
 
-    /// Returns the bytes held.
     pub(super) fn size(&self) -> usize {
         let slots: usize = self.lines.iter().map(|line| line.slots.len()).sum();
         let listed: usize = self.snapshots.iter().map(|snapshot| snapshot.values.len()).sum();

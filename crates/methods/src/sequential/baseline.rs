@@ -87,9 +87,7 @@ impl Method for NonSequential {
     }
 
     /// Anonymizes a table.
-    ///
-    /// # Errors
-    /// [`Error::Refused`] when the most frequent sensitive value makes up more than `1/l` of the rows.
+    /// Fails when the most frequent sensitive value makes up more than `1/l` of the rows.
     fn anonymize(
         &self,
         microdata: Microdata,

@@ -58,7 +58,6 @@ pub(super) fn carried(partners: &[u32], width: usize, world: usize, person: u32)
     }
 }
 
-/// Input of a release.
 pub(super) struct Matching<'a> {
     pub microdata: &'a Microdata,
     /// `width` rows for every row of the microdata.

@@ -137,8 +137,7 @@ impl SequentialRelease {
         rows * (8 * quasi + 8 * worlds + 100) + at_a_time
     }
 
-    /// # Errors
-    /// When values that travel have changed, or people are missing.
+    /// Fails when values that travel have changed, or people are missing.
     fn check_partners(partners: &Partners) -> Result<()> {
         if partners.changed > 0 {
             return Err(Error::refused(format!(
@@ -272,9 +271,7 @@ impl Method for SequentialRelease {
     }
 
     /// Anonymizes a table of people whose worlds are known.
-    ///
-    /// # Errors
-    /// [`Error::Refused`] when somebody has no worlds, when a value that travels has changed, and when people are missing.
+    /// Fails when somebody has no worlds, when a value that travels has changed, and when people are missing.
     fn anonymize(
         &self,
         microdata: Microdata,
@@ -362,9 +359,7 @@ impl Method for Sequential {
     }
 
     /// Makes worlds for new people, and a release of everybody.
-    ///
-    /// # Errors
-    /// Those of [`Worlds`] and [`SequentialRelease`].
+    /// Fails with those of [`Worlds`] and [`SequentialRelease`].
     fn anonymize(
         &self,
         microdata: Microdata,

@@ -14,7 +14,6 @@ pub(super) struct Parts {
     lengths: Vec<usize>,
 }
 
-/// Way to cut classes.
 pub(super) struct Cutting<'a> {
     pub microdata: &'a Microdata,
     pub measure: &'a Measure,
@@ -23,7 +22,6 @@ pub(super) struct Cutting<'a> {
 }
 
 impl Parts {
-    /// Returns rows and people of each part.
     pub(super) fn iter(&self) -> impl Iterator<Item = (&[u32], &[u32])> {
         let mut start = 0;
         self.lengths.iter().map(move |&length| {
@@ -48,7 +46,6 @@ impl Side {
     }
 }
 
-/// Both sides of a class.
 struct Sides {
     rows: Side,
     people: Side,

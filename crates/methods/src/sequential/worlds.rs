@@ -166,9 +166,7 @@ impl Method for Worlds {
     }
 
     /// Makes worlds for everybody of whom none are known. The release is of these people only.
-    ///
-    /// # Errors
-    /// [`Error::Refused`] when the most frequent sensitive value makes up more than `1/l` of their rows, and when the known worlds
+    /// Fails when the most frequent sensitive value makes up more than `1/l` of their rows, and when the known worlds
     /// are of another `l`.
     fn anonymize(
         &self,
@@ -190,9 +188,7 @@ impl Method for Worlds {
 }
 
 /// Returns the rings of all rows, in buckets of rows that lie close together; `what` is what the rows are called.
-///
-/// # Errors
-/// [`Error::Refused`] when the most frequent sensitive value makes up more than `1/l`.
+/// Fails when the most frequent sensitive value makes up more than `1/l`.
 pub(super) fn rings(
     microdata: &Microdata,
     l: usize,

@@ -23,7 +23,6 @@ struct Bucket<const W: usize, T> {
     orders: Vec<Vec<u32>>,
     /// Ranges of the lists for the split part and, below on this stack, its wholes.
     ranges: Vec<[u32; 2]>,
-    /// Number of lists.
     size: usize,
     /// Scratch: which rows go left, the rows that go right, where counterfeits start, and for all places the box around their rows, and the
     /// cost of what is before them.
@@ -94,7 +93,6 @@ impl<const W: usize, T: Tag> Bucket<W, T> {
         self.ranges.truncate(left);
     }
 
-    /// Takes one group.
     fn take(&self, base: usize, order: usize, members: &mut [u32]) {
         for (member, &[start, end]) in members.iter_mut().zip(&self.ranges[base..]) {
             *member = match start < end {

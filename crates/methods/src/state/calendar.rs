@@ -15,9 +15,7 @@ pub(super) struct Calendar<'a> {
 
 impl<'a> Calendar<'a> {
     /// Reads the steps; `number` is that of the release that is made, or follows the last one of `releases`. `None` if there are none.
-    ///
-    /// # Errors
-    /// When it is not known, and the releases are not numbered 1, 2, 3 and so on: then nobody knows how often values could change.
+    /// Fails when it is not known, and the releases are not numbered 1, 2, 3 and so on: then nobody knows how often values could change.
     pub(super) fn new(
         releases: &[i64],
         number: Option<u64>,

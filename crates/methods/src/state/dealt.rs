@@ -66,7 +66,6 @@ impl Dealt {
     }
 }
 
-/// Reads entries.
 #[derive(Debug)]
 pub(super) struct DealtReader {
     identifiers: IdentifierBuilder,
@@ -99,9 +98,7 @@ impl DealtReader {
     }
 
     /// Appends a batch. Sensitive values join the domain, so that codes agree.
-    ///
-    /// # Errors
-    /// When it is not one that was written.
+    /// Fails when it is not one that was written.
     pub(super) fn append(&mut self, batch: &RecordBatch, sensitive: &mut ColumnEncoder) -> Result<()> {
         let [ids, values, rings, places, shown, releases] = batch.columns() else { return Err(not_as_written()) };
         let whole = batch.columns().iter().all(|column| column.null_count() == 0);
@@ -134,9 +131,7 @@ impl DealtReader {
     }
 
     /// Finishes the memory, ring by ring. `key` orders identifiers.
-    ///
-    /// # Errors
-    /// When somebody has two entries or none, or a ring is not whole.
+    /// Fails when somebody has two entries or none, or a ring is not whole.
     pub(super) fn finish(self, key: HashKey) -> Result<Memory> {
         let Self { identifiers, values, rings, places, shown, quasi, .. } = self;
         let known = identifiers.finish(key)?;
@@ -165,7 +160,6 @@ impl DealtReader {
     }
 }
 
-/// Memory of rings.
 pub(super) struct Memory {
     known: Identifiers,
     /// Entries, ring after ring, each in its order.
@@ -232,9 +226,7 @@ impl Memory {
     }
 
     /// Finds the rings of the microdata's rows, many of them of people who left.
-    ///
-    /// # Errors
-    /// When there are no identifiers, or somebody of a ring has no row.
+    /// Fails when there are no identifiers, or somebody of a ring has no row.
     pub(super) fn of_rows(self, columns: &EncodedColumns<'_>, ghosts: usize) -> Result<Dealt> {
         let Some(microdata) = columns.identifiers else { return Err(Error::internal("rings of nobody")) };
         let Some(sensitive) = columns.sensitive else { return Err(Error::internal("rings without values")) };
@@ -284,9 +276,7 @@ pub(super) fn members(published: &Published, known: &Dealt) -> Vec<u32> {
 }
 
 /// Returns the entries of some members.
-///
-/// # Errors
-/// When nothing was dealt, or Arrow fails to gather values.
+/// Fails when nothing was dealt, or Arrow fails to gather values.
 pub(super) fn entries(published: &Published, members: &[u32]) -> Result<Vec<ArrayRef>> {
     let sensitive = &published.release().microdata.sensitive()?.field;
     let value = published.travelling(sensitive, members)?;

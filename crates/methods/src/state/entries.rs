@@ -21,9 +21,7 @@ impl Entries {
     /// Looks for the rows of people with entries. `key` is that by which the rows are in order.
     ///
     /// Entries are not put in order: only those of people who have none of the rows are, and those of people who have several.
-    ///
-    /// # Errors
-    /// When Arrow cannot compare values of the type.
+    /// Fails when Arrow cannot compare values of the type.
     pub(super) fn find(identifiers: IdentifierBuilder, microdata: &Identifiers, key: HashKey) -> Result<Self> {
         let identifiers = identifiers.in_one_piece()?;
         let among = microdata.among(&identifiers, key)?;

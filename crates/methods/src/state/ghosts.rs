@@ -17,9 +17,7 @@ use crate::microdata::{HashKey, MicrodataBuilder, OfGhosts, name_of};
 impl Memory {
     /// Appends the rows of people who stay as ghosts, and returns their number. None where values are not remembered,
     /// or nothing travels in this release.
-    ///
-    /// # Errors
-    /// When a ghost has no value of a column that travels; NULL or repeated identifiers.
+    /// Fails when a ghost has no value of a column that travels; NULL or repeated identifiers.
     pub(super) fn append_ghosts(&self, microdata: &mut MicrodataBuilder, key: HashKey) -> Result<usize> {
         let Some(values) = &self.values else { return Ok(0) };
         let travelling: Vec<FieldRef> = microdata.travelling().cloned().collect();
@@ -103,9 +101,7 @@ impl Memory {
     }
 
     /// Returns for each column the entries that have the values of some people.
-    ///
-    /// # Errors
-    /// When there is none.
+    /// Fails when there is none.
     fn entries_of(&self, people: &[u32], columns: &[FieldRef]) -> Result<Vec<UInt32Array>> {
         let names: Vec<[i64; 2]> =
             columns.iter().map(|field| [true, false].map(|is| name_of(field.name(), is))).collect();

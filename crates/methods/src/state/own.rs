@@ -28,7 +28,6 @@ pub(super) enum OwnValues {
     /// No entries, or entries that do not say.
     #[default]
     Unknown,
-    /// Provisional codes.
     Values(Codes),
     /// Seals of a ledger.
     Seals(Vec<i64>),
@@ -36,9 +35,7 @@ pub(super) enum OwnValues {
 
 impl OwnValues {
     /// Appends those of some entries: seals, or values, which join the domain.
-    ///
-    /// # Errors
-    /// When some are NULL.
+    /// Fails when some are NULL.
     pub(super) fn append(&mut self, own: &ArrayRef, sealed: bool, sensitive: &mut ColumnEncoder) -> Result<()> {
         if own.null_count() > 0 {
             return Err(Error::refused(format!(
@@ -65,7 +62,6 @@ impl OwnValues {
         Ok(())
     }
 
-    /// Returns the bytes held.
     pub(super) fn size(&self) -> usize {
         match self {
             Self::Unknown => 0,
@@ -99,9 +95,7 @@ impl OwnValues {
     }
 
     /// Returns for every row of microdata true if its person was published with another value; nothing if that is so of none.
-    ///
-    /// # Errors
-    /// When Arrow cannot show values as text.
+    /// Fails when Arrow cannot show values as text.
     pub(super) fn changed(&self, entries: &Entries, columns: &EncodedColumns<'_>) -> Result<Vec<bool>> {
         let (Some(people), Some(sensitive)) = (columns.identifiers, columns.sensitive) else { return Ok(Vec::new()) };
         let seal = match self {
@@ -148,9 +142,7 @@ impl OwnValues {
 }
 
 /// Returns the seals of some members, for a ledger.
-///
-/// # Errors
-/// When there is no sensitive attribute, and when Arrow cannot show its values as text.
+/// Fails when there is no sensitive attribute, and when Arrow cannot show its values as text.
 pub(super) fn seals(published: &Published, members: &[u32]) -> Result<ArrayRef> {
     Ok(Arc::new(published.seals(members)?))
 }

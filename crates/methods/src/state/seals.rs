@@ -16,7 +16,6 @@ pub(super) struct Seals {
     items: Vec<i64>,
 }
 
-/// A list of columns.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 struct Kind {
     /// True if there is anything, a salt at least.
@@ -61,7 +60,6 @@ impl Kind {
         self.is_any != entry.is_empty() && self.seals.iter().copied().eq(pairs_of(entry).map(Seal::of))
     }
 
-    /// Returns the numbers that an entry has.
     fn items(&self) -> usize {
         usize::from(self.is_any) + self.seals.iter().filter(|seal| seal.has == Has::Commitment).count()
     }
@@ -112,12 +110,10 @@ impl Seals {
         })
     }
 
-    /// Returns the names of all seals.
     pub(super) fn names(&self) -> FxHashSet<i64> {
         self.kinds.iter().flat_map(|kind| &kind.seals).map(|seal| seal.name).collect()
     }
 
-    /// Returns the names of each entry.
     pub(super) fn names_of_each(&self) -> impl Iterator<Item = impl Iterator<Item = i64> + '_> {
         self.kind_of.iter().map(|kind| self.kinds[kind as usize].seals.iter().map(|seal| seal.name))
     }
@@ -134,7 +130,6 @@ impl Seals {
         })
     }
 
-    /// Returns the bytes held.
     pub(super) fn size(&self) -> usize {
         let kinds = self.kinds.iter().map(|kind| kind.seals.len() * size_of::<Seal>()).sum::<usize>();
         let numbers = self.numbers.capacity() * (size_of::<(Kind, u32)>() + 1);

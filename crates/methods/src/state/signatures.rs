@@ -174,7 +174,6 @@ pub(super) struct SignaturesReader {
     set: Vec<u32>,
 }
 
-/// Known signature by its numbers.
 #[derive(Debug, Clone, Copy)]
 struct Known {
     number: u32,
@@ -202,9 +201,7 @@ impl SignaturesReader {
     /// Appends a batch: identifiers, lists of sensitive values, with labels the places of people's own values in these (from 1),
     /// and the numbers of the releases where one of them counts. Rows without identifier
     /// (counterfeits) are skipped. The values join the domain of the sensitive attribute, so that codes agree.
-    ///
-    /// # Errors
-    /// When a published row has no signature, no label or no number, when a signature holds NULL, and with labels when it holds
+    /// Fails when a published row has no signature, no label or no number, when a signature holds NULL, and with labels when it holds
     /// a value twice or has no such place.
     pub(super) fn append(&mut self, batch: &RecordBatch, sensitive: &mut ColumnEncoder) -> Result<()> {
         let labelled = matches!(self.says, Says::Labels | Says::Dates);
@@ -323,7 +320,6 @@ impl SignaturesReader {
         known
     }
 
-    /// Returns the bytes held.
     pub(super) fn size(&self) -> usize {
         self.identifiers.size()
             + self.signature_of.size()
@@ -334,9 +330,7 @@ impl SignaturesReader {
     }
 
     /// Finds what it says of the rows of microdata.
-    ///
-    /// # Errors
-    /// When an identifier was published with two different signatures, without a number that says which is the later one, or with
+    /// Fails when an identifier was published with two different signatures, without a number that says which is the later one, or with
     /// two different labels, or some with labels and some without; and when it must be known how long ago people were published, and
     /// is not, or is so long that releases cannot be numbered one after the other.
     pub(super) fn finish(
@@ -562,9 +556,7 @@ pub(super) fn members(published: &Published, known: &Signatures, change: bool) -
 }
 
 /// Returns the entries of some members.
-///
-/// # Errors
-/// When Arrow fails to gather values.
+/// Fails when Arrow fails to gather values.
 pub(super) fn entries(published: &Published, members: &[u32], facts: Facts) -> Result<Vec<ArrayRef>> {
     let signatures = published.signatures(members)?;
     let own = if facts.labels { published.labels(members) } else { own::seals(published, members)? };

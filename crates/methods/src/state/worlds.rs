@@ -95,9 +95,7 @@ impl Memory {
     }
 
     /// Finds the partners of the microdata's rows, many of them of people who left.
-    ///
-    /// # Errors
-    /// When a column travelled when the worlds were made and is not to travel now, or was another kind of column.
+    /// Fails when a column travelled when the worlds were made and is not to travel now, or was another kind of column.
     pub(super) fn of_rows(self, columns: &EncodedColumns<'_>, ghosts: usize) -> Result<Partners> {
         let EncodedColumns { sensitive, other, .. } = *columns;
         let Some(microdata) = columns.identifiers else { return Err(Error::internal("worlds of nobody")) };
@@ -189,9 +187,7 @@ pub(super) fn members(published: &Published, known: &Partners) -> Vec<u32> {
 }
 
 /// Returns the entries of some members, with values if `schema` has them.
-///
-/// # Errors
-/// When Arrow fails to gather values.
+/// Fails when Arrow fails to gather values.
 pub(super) fn entries(published: &Published, members: &[u32], schema: &Schema) -> Result<Vec<ArrayRef>> {
     let partners = published.partners(members)?;
     let commitments = published.commitments(members, &partners)?;

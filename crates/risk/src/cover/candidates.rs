@@ -32,7 +32,6 @@ pub(crate) fn join(boxes: &Boxes, points: &[u32], values: usize) -> Candidates {
     Walk::run(boxes.quasi, points, boxes.ends.clone(), boxes.group.len(), lists).found
 }
 
-/// Collects lists.
 struct Lists<'a> {
     boxes: &'a Boxes,
     /// For each value, the rows and the number of boxes around the node.

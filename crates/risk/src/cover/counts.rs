@@ -40,7 +40,6 @@ pub(crate) struct Counts<'a> {
     pub truth: &'a [u32],
 }
 
-/// Findings on each person and release.
 #[derive(Debug, Default)]
 pub(crate) struct Sizes {
     /// Values that the person can have by the release alone.
@@ -105,7 +104,6 @@ impl Counts<'_> {
         }
     }
 
-    /// Returns the bytes that this takes, about.
     pub(crate) fn bytes(releases: &[&Boxes], values: usize, attributes: usize, people: usize) -> usize {
         let boxes = releases.iter().map(|boxes| boxes.group.len()).max().unwrap_or(0);
         let common = (people * values * size_of::<Common>()).min(HELD.max(FEWEST * values * size_of::<Common>()));

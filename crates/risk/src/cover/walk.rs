@@ -20,9 +20,7 @@ pub(super) trait Visitor {
     fn report(&mut self, points: &[u32]);
 }
 
-/// A walk over points and boxes.
 pub(super) struct Walk<'a, V> {
-    /// Number of attributes.
     attributes: usize,
     /// Attribute in which points of a line differ, if there are lines to speak of.
     axis: Option<usize>,

@@ -34,9 +34,7 @@ pub(super) fn by_groups(evidence: &Evidence) -> Model {
 /// Builds the model of a reader who knows everybody's quasi-identifiers: everybody has a row that covers them.
 ///
 /// Every pair of people and boxes is looked at.
-///
-/// # Errors
-/// When rows of a group have different boxes, for which values are theirs is not known here; when the pairs are too many.
+/// Fails when rows of a group have different boxes, for which values are theirs is not known here; when the pairs are too many.
 pub(super) fn by_covers(evidence: &Evidence) -> Result<Model> {
     let mut model = Model::default();
     let (d, known) = (evidence.quasi, &evidence.known);

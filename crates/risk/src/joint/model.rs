@@ -13,7 +13,6 @@ pub(super) struct Slot {
     pub capacity: u32,
 }
 
-/// A person in one release.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Version {
     /// Code of the identifier.
@@ -90,7 +89,6 @@ impl Model {
         values
     }
 
-    /// Returns the versions of each person.
     pub(super) fn people(&self) -> impl Iterator<Item = Range<usize>> {
         let mut start = 0;
         self.versions.chunk_by(|a, b| a.person == b.person).map(move |versions| {

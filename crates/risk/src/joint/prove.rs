@@ -32,7 +32,6 @@ pub(super) struct Limits<'a> {
     pub check: &'a (dyn Fn(usize) -> Result<()> + Sync),
 }
 
-/// Work that a proof took.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Effort {
     /// Questions to the solver.

@@ -45,7 +45,6 @@ impl Disclosure {
         Counts::bytes(&releases, self.evidence.values().len(), attributes, self.piece)
     }
 
-    /// Returns the sizes of a piece.
     pub(super) fn counted(&self, people: &[u32]) -> Findings {
         let mut findings = Findings::default();
         let mut others = Vec::new();

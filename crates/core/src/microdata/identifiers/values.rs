@@ -11,9 +11,7 @@ use super::HashKey;
 use crate::error::Result;
 
 /// Returns a function that compares values of two columns, by their rows. It returns true if they are equal.
-///
-/// # Errors
-/// When Arrow cannot compare values of the type.
+/// Fails when Arrow cannot compare values of the type.
 pub(super) fn equality(one: &ArrayRef, other: &ArrayRef) -> Result<impl Fn(u32, u32) -> bool + Send + Sync + use<>> {
     let compare = make_comparator(one, other, SortOptions::default())?;
     Ok(move |row, of_other| compare(row as usize, of_other as usize) == Ordering::Equal)

@@ -13,7 +13,6 @@ use crate::release::{Body, SIGNATURE};
 const BATCH: usize = 8 << 20;
 /// Bytes of texts in a file, about: a file is in memory until it is written.
 const FILE: usize = 128 << 20;
-/// Items of lists in a batch.
 const ITEMS: usize = 1 << 19;
 
 /// Mean bytes of the texts of a row, by where they are.

@@ -26,7 +26,6 @@ impl RowOrder {
     }
 }
 
-/// A member and its group.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Leaving {
     pub member: u32,

@@ -29,9 +29,7 @@ impl Published {
     }
 
     /// Returns the values of the quasi-identifiers that some members have, column after column; NULL for counterfeits.
-    ///
-    /// # Errors
-    /// When Arrow fails to gather values.
+    /// Fails when Arrow fails to gather values.
     pub(crate) fn originals(&self, members: &[u32]) -> Result<Vec<ArrayRef>> {
         let d = self.release.microdata.quasi.len();
         let mut codes = Vec::with_capacity(members.len() * d);

@@ -3,9 +3,7 @@
 use crate::error::Result;
 use crate::microdata::Identifiers;
 
-/// People with entries.
 pub(in crate::state) struct Persons {
-    /// Number of people.
     pub(in crate::state) people: usize,
     /// Person of each entry.
     pub(in crate::state) of_entry: Vec<u32>,
@@ -15,9 +13,7 @@ pub(in crate::state) struct Persons {
 
 impl Persons {
     /// Numbers the people by the identifiers of all entries.
-    ///
-    /// # Errors
-    /// When Arrow cannot compare values of the type.
+    /// Fails when Arrow cannot compare values of the type.
     pub(super) fn try_new(known: &Identifiers) -> Result<Self> {
         let mut at = Vec::new();
         let mut people = known.len();

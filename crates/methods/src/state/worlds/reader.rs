@@ -35,7 +35,6 @@ pub(in crate::state) struct WorldsReader {
 }
 
 impl WorldsReader {
-    /// Begins with identifiers of this type.
     pub(in crate::state) fn new(identifier: &DataType) -> Self {
         Self {
             identifiers: IdentifierBuilder::new(identifier.clone()),
@@ -48,9 +47,7 @@ impl WorldsReader {
     }
 
     /// Appends a batch: identifiers, lists of partners, lists of commitments, and the values that these are to, if they are remembered.
-    ///
-    /// # Errors
-    /// When an entry lacks one of them.
+    /// Fails when an entry lacks one of them.
     pub(in crate::state) fn append(&mut self, batch: &RecordBatch) -> Result<()> {
         let [ids, partners, commitments, rest @ ..] = batch.columns() else {
             return Err(Error::internal("worlds without partners and seals"));
@@ -110,9 +107,7 @@ impl WorldsReader {
     }
 
     /// Finishes the memory, person by person. `key` orders identifiers.
-    ///
-    /// # Errors
-    /// When the memory is incomplete, was changed, or contradicts itself.
+    /// Fails when the memory is incomplete, was changed, or contradicts itself.
     pub(in crate::state) fn finish(self, key: HashKey) -> Result<Memory> {
         self.refuse_forged()?;
         let Self { identifiers, partners, lengths, seals, values, .. } = self;
