@@ -53,8 +53,8 @@ impl DrawnRings {
     /// Draws rings of people with these values. No value may make up more than `1/l`.
     ///
     /// The assignment of m-invariance decides how many people of each value go into rings of the same values. Which people of a value go there is a
-    /// uniform draw. Each ring has `worlds` worlds beside the true one.
-    pub(super) fn draw(values: Vec<u32>, l: usize, worlds: usize, lots: &mut impl Lots) -> Result<Self> {
+    /// uniform draw. Each ring has worlds beside the true one as [`Worlds::drawn`] says.
+    pub(super) fn draw(values: Vec<u32>, l: usize, worlds: Worlds, lots: &mut impl Lots) -> Result<Self> {
         let mut people = assignment::ByValue::new(&values);
         let mut lines = people.pieces();
         // Numbers in the place of values.
@@ -65,23 +65,35 @@ impl DrawnRings {
         let counts: Vec<usize> = lines.iter().map(|line| line.len()).collect();
         let mut dealt = Dealt::of(&mut lines, l, lots)?;
         let number: usize = dealt.steps.iter().map(|step| step.rows).sum();
+        let width = worlds.drawn(l);
         let mut rings = Rings {
             people: Vec::with_capacity(value_of.len()),
             ends: Vec::with_capacity(number),
-            shifts: Vec::with_capacity(number * worlds),
-            width: worlds,
+            shifts: Vec::with_capacity(number * width),
+            width,
         };
+        let mut steps = std::mem::take(&mut dealt.steps);
+        let is_common = worlds == Worlds::Renamings;
+        if is_common {
+            steps = heights(steps).into_iter().map(|(signature, rows)| Step { signature, rows }).collect();
+        }
         let mut shifts = Vec::new();
-        for step in std::mem::take(&mut dealt.steps) {
+        for mut step in steps {
+            // Where a ring begins does not matter, so that the first may stay.
+            if is_common {
+                lots.arrange(&mut step.signature[1..]);
+                draw_shifts(step.signature.len(), width, lots, &mut shifts);
+            }
             for _ in 0..step.rows {
                 let start = rings.people.len();
                 for &value in &step.signature {
                     rings.people.extend_from_slice(dealt.take(value, 1)?);
                 }
-                // Where a ring begins does not matter, so that the first may stay.
-                lots.arrange(&mut rings.people[start + 1..]);
+                if !is_common {
+                    lots.arrange(&mut rings.people[start + 1..]);
+                    draw_shifts(step.signature.len(), width, lots, &mut shifts);
+                }
                 rings.ends.push(rings.people.len() as u32);
-                draw_shifts(step.signature.len(), worlds, lots, &mut shifts);
                 rings.shifts.extend_from_slice(&shifts);
             }
         }
@@ -98,7 +110,7 @@ impl DrawnRings {
         let within = inside.iter().filter(|&&inside| inside).count();
         let most = [(inside.len() - within) / l, within / l];
         match worlds {
-            Worlds::Shifts => self.are_diverse_in_shifts(inside, l, most),
+            Worlds::Shifts | Worlds::Renamings => self.are_diverse_in_shifts(inside, l, most),
             Worlds::All => self.are_diverse_in_all(inside, most),
         }
     }
@@ -148,6 +160,9 @@ impl DrawnRings {
 pub(super) enum Worlds {
     /// The `l` worlds, which shift all rings at once. For readers who know nobody's value.
     Shifts,
+    /// `l` worlds, which rename the values of each signature for all of its rings at once. For the same readers, where a signature's people are
+    /// grouped anew.
+    Renamings,
     /// All rearrangements inside of rings, of each ring by itself. For readers who also know values of some people.
     All,
 }
@@ -156,7 +171,7 @@ impl Worlds {
     /// Returns the number of worlds to draw beside the true one, for groups of `l`.
     pub(super) fn drawn(self, l: usize) -> usize {
         match self {
-            Self::Shifts => l - 1,
+            Self::Shifts | Self::Renamings => l - 1,
             Self::All => 0,
         }
     }
@@ -186,6 +201,15 @@ impl<'a> Dealt<'a> {
         *left = rest;
         Ok(taken)
     }
+}
+
+/// Returns the number of rings of each signature.
+fn heights(steps: Vec<Step>) -> BTreeMap<Box<[u32]>, usize> {
+    let mut heights = BTreeMap::new();
+    for step in steps {
+        *heights.entry(step.signature).or_default() += step.rows;
+    }
+    heights
 }
 
 /// Draws different shifts of a ring.
@@ -220,10 +244,7 @@ impl Rings {
         let all = rows.len();
         let mut lines = assignment::by_value(rows, values);
         let mut dealt = Dealt::of(&mut lines, l, lots)?;
-        let mut heights: BTreeMap<Box<[u32]>, usize> = BTreeMap::new();
-        for step in std::mem::take(&mut dealt.steps) {
-            *heights.entry(step.signature).or_default() += step.rows;
-        }
+        let heights = heights(std::mem::take(&mut dealt.steps));
         let mut buckets = vec![0];
         let mut lists: Vec<&[u32]> = Vec::new();
         for (signature, &height) in &heights {
@@ -337,7 +358,7 @@ mod tests {
         fn eligible_values_make_rings(counts in prop::collection::vec(1_usize..20, 2..12), l in 2_usize..6, seed in any::<u64>()) {
             prop_assume!(counts.iter().max().unwrap() * l <= counts.iter().sum());
             let values: Vec<u32> = (0..).zip(&counts).flat_map(|(value, &count)| std::iter::repeat_n(value, count)).collect();
-            let drawn = DrawnRings::draw(values.clone(), l, l - 1, &mut ChaCha20Rng::seed_from_u64(seed)).unwrap();
+            let drawn = DrawnRings::draw(values.clone(), l, Worlds::Shifts, &mut ChaCha20Rng::seed_from_u64(seed)).unwrap();
             prop_assert!(drawn.rings.are_rings(values.len(), l, &values));
             prop_assert_eq!(&drawn.counts, &counts);
             // Every world is the true one with values dealt anew, and nobody has a value in two of them.
@@ -391,7 +412,7 @@ mod tests {
         let mut rng = ChaCha20Rng::seed_from_u64(9);
         let mut seen: HashMap<(Vec<u32>, Vec<u32>), usize> = HashMap::new();
         for _ in 0..DRAWS {
-            let mut rings = DrawnRings::draw(vec![4, 1, 7, 0], 3, 2, &mut rng).unwrap().rings;
+            let mut rings = DrawnRings::draw(vec![4, 1, 7, 0], 3, Worlds::Shifts, &mut rng).unwrap().rings;
             let first = rings.people.iter().position(|&person| person == 0).unwrap();
             rings.people.rotate_left(first);
             *seen.entry((rings.people, rings.shifts)).or_default() += 1;

@@ -6,7 +6,8 @@
 //! the rings, and goes on with both sides. After a failed try the part is a leaf with these rings. A part that is not worth a try, by the same figures, is
 //! a leaf with rings of people who lie close together ([`Rings::close`]).
 //!
-//! All this is [`Worlds::Shifts`], for readers who know nobody's value. [`Worlds::All`] is for readers who also know values of some people. It tests cuts in
+//! All this is [`Worlds::Shifts`], for readers who know nobody's value. [`Worlds::Renamings`] is the same with whole signatures in the place of rings: the
+//! worlds of a leaf rename the values of each signature, so its people can be grouped anew. [`Worlds::All`] is for readers who also know values of some people. It tests cuts in
 //! all rearrangements inside of rings, and draws the rings of each leaf uniformly. Rings of neighbours would depend on each other.
 //!
 //! A reader who knows this code, and sees all leaves and all `l` worlds, gives each world `1/l`. Suppose that another of them is the true one. The two differ
@@ -41,6 +42,8 @@ pub(crate) struct Leaves {
     pub ends: Vec<u32>,
     /// Rings of rows, leaf after leaf.
     pub rings: Rings,
+    /// True for leaves whose cut was tried and failed.
+    pub failed: Vec<bool>,
 }
 
 /// Source of the draws of parts. Each part has its own stream, so the number of threads does not matter.
@@ -98,6 +101,7 @@ struct Leaf {
     rows: usize,
     ends: Vec<u32>,
     shifts: Vec<u32>,
+    failed: bool,
 }
 
 fn narrow<const W: usize>(fair: &Fair<'_, impl Source>) -> Result<Leaves> {
@@ -128,6 +132,7 @@ fn leaves_by<const W: usize, P: Position, S: Source>(fair: &Fair<'_, S>) -> Resu
         all.ends.push((leaf.offset + leaf.rows) as u32);
         all.rings.ends.extend(leaf.ends.iter().map(|&end| leaf.offset as u32 + end));
         all.rings.shifts.extend(leaf.shifts);
+        all.failed.push(leaf.failed);
     }
     all.rings.people = items.par_iter().map(|item| item.row).collect();
     Ok(all)
@@ -163,15 +168,15 @@ enum Attempt {
     /// So many rows stand in front now, on one side of the cut.
     Cut(usize),
     /// The rows stand in the order of these rings.
-    Leaf(Rings),
+    Leaf { rings: Rings, failed: bool },
 }
 
 impl Attempt {
     /// Puts the items of a leaf into the order of its rings. Where they lie matters no more.
-    fn rings_of<const W: usize, P: Position>(items: &mut [Item<W, P>], drawn: DrawnRings) -> Self {
+    fn rings_of<const W: usize, P: Position>(items: &mut [Item<W, P>], drawn: DrawnRings, failed: bool) -> Self {
         let rows: Vec<u32> = items.iter().map(|item| item.row).collect();
         items.iter_mut().zip(&drawn.rings.people).for_each(|(item, &person)| item.row = rows[person as usize]);
-        Self::Leaf(drawn.rings)
+        Self::Leaf { rings: drawn.rings, failed }
     }
 }
 
@@ -234,8 +239,8 @@ impl<S: Source, P: Position> Trunk<'_, S, P> {
     ) -> Option<usize> {
         match self.attempt(items, buffer, offset, scratch) {
             Ok(Attempt::Cut(inside)) => return Some(inside),
-            Ok(Attempt::Leaf(Rings { ends, shifts, .. })) => {
-                leaves.push(Leaf { offset, rows: items.len(), ends, shifts });
+            Ok(Attempt::Leaf { rings: Rings { ends, shifts, .. }, failed }) => {
+                leaves.push(Leaf { offset, rows: items.len(), ends, shifts, failed });
             }
             Err(error) => self.fail(error),
         }
@@ -259,18 +264,18 @@ impl<S: Source, P: Position> Trunk<'_, S, P> {
         // Cuts of large parts are chosen by a sample; how many rows are on their sides has nothing to do with values.
         let Some(cut) = cut.filter(|_| front >= least && items.len() - front >= least) else {
             if without_rings {
-                return Ok(Attempt::Leaf(Rings::default()));
+                return Ok(Attempt::Leaf { rings: Rings::default(), failed: false });
             }
-            if worlds == Worlds::All {
-                // Rings of neighbours would depend on each other, by the order of their lists.
-                return Ok(Attempt::rings_of(items, DrawnRings::draw(of_items, l, worlds.drawn(l), &mut lots)?));
+            if worlds != Worlds::Shifts {
+                // Under theorem B, rings of neighbours would depend on each other, by the order of their lists. Of renamings, signatures count only.
+                return Ok(Attempt::rings_of(items, DrawnRings::draw(of_items, l, worlds, &mut lots)?, false));
             }
             let mut rows: Vec<u32> = items.iter().map(|item| item.row).collect();
             let rings = of_width!(values, values => Rings::close(microdata, &mut rows, values, l, &mut lots, monitor))?;
             items.iter_mut().zip(&rings.people).for_each(|(item, &row)| item.row = row);
-            return Ok(Attempt::Leaf(rings));
+            return Ok(Attempt::Leaf { rings, failed: false });
         };
-        let drawn = DrawnRings::draw(of_items, l, worlds.drawn(l), &mut lots)?;
+        let drawn = DrawnRings::draw(of_items, l, worlds, &mut lots)?;
         if drawn.are_diverse(&inside, l, worlds) {
             drop((drawn, inside));
             let smaller = front.min(items.len() - front);
@@ -280,7 +285,7 @@ impl<S: Source, P: Position> Trunk<'_, S, P> {
             }
             return Ok(Attempt::Cut(front));
         }
-        Ok(Attempt::rings_of(items, drawn))
+        Ok(Attempt::rings_of(items, drawn, true))
     }
 
     fn fail(&self, error: Error) {
@@ -401,7 +406,7 @@ impl<'a> Odds<'a> {
     fn passes(&mut self, side: usize) -> f32 {
         if self.of_side[side].is_nan() {
             let fits = |count: usize| match self.worlds {
-                Worlds::Shifts => self.fits(side, count).powi(self.l as i32),
+                Worlds::Shifts | Worlds::Renamings => self.fits(side, count).powi(self.l as i32),
                 Worlds::All => self.fits_in_all(side, count),
             };
             let all = self.counts.iter().map(|&(count, values)| fits(count).powi(values as i32));
