@@ -28,6 +28,7 @@ def m_invariant(
     previous: Inputs | None = None,
     groups: Literal["close", "cohort"] | None = None,
     reader: Literal["stranger", "participant"] | None = None,
+    region: int | None = None,
     balance: Literal["blind", "minimal"] | None = None,
     on_ineligible: Literal["refuse", "counterfeit", "withhold"] | None = None,
     seed: Seed | None = None,
@@ -55,6 +56,8 @@ def m_invariant(
             anew for every release (the paper's) ["close"]
         reader: for whom the bound holds: a reader who knows nobody's value, or also one who knows their own and
             others' values ["stranger"]
+        region: with groups "close", least number of people of a region, whose people are grouped anew for every
+            release: fewer counterfeits, wider ranges [none: groups stay]
         balance: with groups "cohort", who fills gaps: counterfeits only, which tells nothing, or new rows where
             they can, with fewer counterfeits ["blind"]
         on_ineligible: when one value makes up more than 1/m of the new rows; the last two give people away
@@ -577,6 +580,7 @@ def publication(
     sensitive: Columns | None = None,
     groups: Literal["close", "cohort"] | None = None,
     reader: Literal["stranger", "participant"] | None = None,
+    region: int | None = None,
     balance: Literal["blind", "minimal"] | None = None,
     on_ineligible: Literal["refuse", "counterfeit", "withhold"] | None = None,
     hierarchies: Input | None = None,
@@ -640,6 +644,8 @@ def publication(
             table, grouped anew for every release (the paper's) ["close"]
         reader: of m_invariant: for whom the bound holds: a reader who knows nobody's value, or also one who knows
             their own and others' values ["stranger"]
+        region: of m_invariant: with groups "close", least number of people of a region, whose people are grouped
+            anew for every release: fewer counterfeits, wider ranges [none: groups stay]
         balance: of m_invariant: with groups "cohort", who fills gaps: counterfeits only, which tells nothing, or
             new rows where they can, with fewer counterfeits ["blind"]; of m_distinct: who fills gaps: as few
             counterfeits as possible, or without regard to who is new ["minimal"]

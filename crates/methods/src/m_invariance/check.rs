@@ -1,8 +1,10 @@
 //! The last look at a release before a row leaves: does it keep what m-invariance promises? Linear time, and nothing is
 //! taken from the phases but how many rows they left out on purpose.
 
+use std::ops::Range;
+
 use rayon::prelude::*;
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::error::{Error, Result};
 use crate::every_row::{Known, check_every_row};
@@ -18,6 +20,12 @@ pub(super) struct Promise<'a> {
     pub m: usize,
     /// The signatures that new rows can have, where they draw them.
     pub drawn: Option<FxHashSet<&'a [u32]>>,
+    /// Numbers of new rings or regions.
+    pub new: Range<i64>,
+    /// True if numbers are of regions, which have several groups.
+    pub regions: bool,
+    /// True if the new people under a signature, of a region where there are some, must be equally many of each value.
+    pub balanced: bool,
 }
 
 impl Promise<'_> {
@@ -27,12 +35,19 @@ impl Promise<'_> {
                 "the release failed its own check (rings that are torn); nothing was published",
             ));
         }
+        if self.balanced && !self.are_balanced(groups) {
+            return Err(Error::internal(
+                "the release failed its own check (signatures with more new people of one value); nothing was published",
+            ));
+        }
         check_every_row(self.microdata, groups, intervals, self.known, withheld, |of_group, known| {
             self.broken_by(of_group, known)
         })
     }
 
-    /// Returns true if rings, where there are any, are whole: each is one group, with all of its people who are present and nobody else.
+    /// Returns true if rings and regions, where there are any, are whole.
+    ///
+    /// A ring is one group, with all of its people who are present and nobody else. A group of a region has people of this region, and new people.
     fn stay_together(&self, groups: &Groups) -> bool {
         if groups.rings.is_empty() {
             return true;
@@ -43,16 +58,33 @@ impl Promise<'_> {
             let before = self.known.number_of(row as usize);
             before.map(|number| self.known.rings().get(number as usize).copied())
         };
-        let known: FxHashSet<i64> = self.known.rings().iter().copied().collect();
         let is_whole = |group: usize| {
             let ring = groups.rings[group];
-            let expected = known.contains(&ring).then_some(Some(ring));
+            let is_new = self.new.contains(&ring);
             let people = groups.members[groups.range(group)].iter().filter(|row| **row != COUNTERFEIT);
-            people.copied().all(|row| ring_of(row) == expected)
+            people.copied().all(|row| match ring_of(row) {
+                Some(before) => !is_new && before == Some(ring),
+                None => is_new || self.regions,
+            })
         };
         numbers.len() == groups.len()
-            && numbers.windows(2).all(|pair| pair[0] < pair[1])
+            && (self.regions || numbers.windows(2).all(|pair| pair[0] < pair[1]))
             && (0..groups.len()).into_par_iter().with_min_len(64).all(is_whole)
+    }
+
+    /// Returns true if the new people under each signature are equally many of each of its values.
+    fn are_balanced(&self, groups: &Groups) -> bool {
+        let mut counts: FxHashMap<(i64, &[u32]), Vec<u32>> = FxHashMap::default();
+        for group in 0..groups.len() {
+            let (members, signature) = (&groups.members[groups.range(group)], &groups.sensitive[groups.range(group)]);
+            let region = groups.rings.get(group).copied().unwrap_or_default();
+            let of_signature = counts.entry((region, signature)).or_insert_with(|| vec![0; signature.len()]);
+            for (count, &row) in of_signature.iter_mut().zip(members) {
+                let is_new = row != COUNTERFEIT && self.known.number_of(row as usize).is_none();
+                *count += u32::from(is_new);
+            }
+        }
+        counts.values().all(|counts| counts.iter().all(|count| *count == counts[0]))
     }
 
     /// Returns a description of the fault of a group, or `None`.
@@ -96,9 +128,10 @@ mod tests {
     use rand::SeedableRng;
     use rand_chacha::ChaCha20Rng;
 
-    use super::super::tests::{encode, example};
+    use super::super::tests::{Earlier, Known as OfPeople, Row, encode, encode_beside, example, in_a_row};
     use super::*;
     use crate::m_invariance::MInvariance;
+    use crate::release::Release;
     use crate::{Method, Monitor};
 
     /// Every promise broken on purpose is found.
@@ -111,6 +144,7 @@ mod tests {
         let mut rng = ChaCha20Rng::seed_from_u64(3);
         let release = MInvariance::of_cohort(2).anonymize(again, &state, &Monitor::default(), &mut rng).unwrap();
         let published = release.body.intervals().unwrap();
+        let balanced = std::cell::Cell::new(false);
         let judged = |change: &dyn Fn(&mut Groups),
                       intervals: &Intervals,
                       m: usize,
@@ -123,7 +157,10 @@ mod tests {
                 ..Groups::default()
             };
             change(&mut groups);
-            match (Promise { microdata: &microdata, known, m, drawn }).check(&groups, intervals, 0) {
+            let (new, regions, balanced) = (0..0, false, balanced.get());
+            match (Promise { microdata: &microdata, known, m, drawn, new, regions, balanced })
+                .check(&groups, intervals, 0)
+            {
                 Ok(()) => "fine".to_owned(),
                 Err(error) => error.to_string(),
             }
@@ -143,6 +180,15 @@ mod tests {
             groups.members[place] = COUNTERFEIT;
         };
         assert!(verdict(&lost, 2).contains("a row missing"));
+        balanced.set(true);
+        assert_eq!(verdict(&|_| {}, 2), "fine");
+        let without_a_new_row = |groups: &mut Groups| {
+            let is_new = |row: u32| row != COUNTERFEIT && known.number_of(row as usize).is_none();
+            let place = groups.members.iter().position(|&row| is_new(row)).unwrap();
+            groups.members[place] = COUNTERFEIT;
+        };
+        assert!(verdict(&without_a_new_row, 2).contains("more new people of one value"));
+        balanced.set(false);
         let empty: Vec<[u32; 2]> = published.to_vec().into_iter().map(|[lo, _]| [lo, 0]).collect();
         let empty = Intervals::of_groups(microdata.quasi.len(), &empty);
         assert!(judged(&|_| {}, &empty, 2, None).contains("cover"));
@@ -170,5 +216,36 @@ mod tests {
             groups.members[last..].fill(COUNTERFEIT);
         };
         assert!(verdict(&nobody, 2).contains("a group of nobody"));
+    }
+
+    /// Returning people keep their ring or region, and others are of new ones; new people may join regions.
+    #[test]
+    fn torn_rings_and_regions_are_caught() {
+        let rows: Vec<Row> = in_a_row(6);
+        let known: OfPeople = (0..4).map(|id| (id, ["a", "b"].map(str::to_owned).into())).collect();
+        let ring = |id: i64| (7 + id / 2, rows[id as usize].2.clone());
+        for regions in [false, true] {
+            let earlier = Earlier { known: &known, release: None, ring: Some(&ring), regions, domain: &[] };
+            let (microdata, state) = encode_beside(&rows, None, &earlier, 3).unwrap();
+            let known = state.signatures().unwrap();
+            let arrival = &microdata.people.as_ref().unwrap().arrival;
+            let row_of = |person: u32| arrival.iter().position(|&arrived| arrived == person).unwrap() as u32;
+            let members: Vec<u32> = (0..6).map(row_of).collect();
+            let judged = |rings: [i64; 3]| {
+                let sensitive = microdata.sensitive_of(&members);
+                let starts = vec![0, 2, 4, 6];
+                let groups =
+                    Groups { starts, members: members.clone(), sensitive, rings: rings.to_vec(), ..Groups::default() };
+                let intervals = Release::cover(&microdata, &groups).unwrap();
+                let (new, balanced) = (20..21, true);
+                let promise = Promise { microdata: &microdata, known, m: 2, drawn: None, new, regions, balanced };
+                promise.check(&groups, &intervals, 0).is_ok()
+            };
+            assert!(judged([7, 8, 20]));
+            assert_eq!(judged([7, 8, 8]), regions);
+            for torn in [[8, 7, 20], [7, 20, 20], [7, 7, 20], [20, 8, 20]] {
+                assert!(!judged(torn), "{torn:?}");
+            }
+        }
     }
 }

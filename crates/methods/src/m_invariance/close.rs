@@ -8,6 +8,8 @@
 //! group at most `1/m` (theorem A of `docs/theory.md`). [`Reader::Participant`] tests cuts in all rearrangements inside of rings, and draws rings uniformly
 //! in each leaf. The bound then also holds for a reader who knows the values of any people outside of the group (theorem B).
 
+use std::ops::Range;
+
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
@@ -79,40 +81,25 @@ pub(super) struct CloseGroups<'a, S> {
 }
 
 impl<S: Source> CloseGroups<'_, S> {
-    /// Makes the groups, and counts the rows that are withheld.
+    /// Makes the groups, returns the numbers of new rings, and counts the rows that are withheld.
     ///
     /// # Errors
     /// When a person has another value than before. When one value makes up more than `1/m` of the new people, and the method refuses such people.
-    pub(super) fn groups(&self) -> Result<(Groups, usize)> {
+    pub(super) fn groups(&self) -> Result<(Groups, Range<i64>, usize)> {
         let rows = self.microdata.rows as u32;
         let fresh: Vec<u32> = (0..rows).filter(|&row| self.known.number_of(row as usize).is_none()).collect();
         let mut groups = self.returning(rows as usize - fresh.len())?;
         if fresh.is_empty() {
-            return Ok((groups, 0));
+            return Ok((groups, 0..0, 0));
         }
         let all = fresh.len() == self.microdata.rows;
         let part = if all { None } else { Some(self.microdata.part(&fresh)) };
         let (mut drawn, withheld) = self.drawn(part.as_ref().unwrap_or(self.microdata))?;
-        drawn.rings = self.new_numbers(&drawn, &fresh)?;
+        let somebody = drawn.members.iter().find(|&&row| row != COUNTERFEIT).map(|&row| fresh[row as usize]);
+        let new = new_numbers(self.microdata, self.first, somebody, drawn.len())?;
+        drawn.rings = new.clone().collect();
         groups.append(drawn, &fresh, None);
-        Ok((groups, withheld))
-    }
-
-    /// Returns the numbers of new rings, which ascend from a random first number.
-    ///
-    /// The first number depends on the identifier of a new person. A person is new only once, so other releases and cells of one seed have other numbers.
-    ///
-    /// # Errors
-    /// When Arrow cannot hash an identifier.
-    fn new_numbers(&self, drawn: &Groups, fresh: &[u32]) -> Result<Vec<i64>> {
-        let Some(&row) = drawn.members.iter().find(|&&row| row != COUNTERFEIT) else {
-            return Ok(Vec::new());
-        };
-        // A public release alone is made without identifiers. Nobody can continue it, and its numbers are not shown.
-        let people = self.microdata.people.as_ref();
-        let salt = people.map_or(Ok(0), |people| people.salt(fresh[row as usize]))?;
-        let first = (self.first ^ salt) >> 1;
-        Ok((0..drawn.len() as i64).map(|ring| first + ring).collect())
+        Ok((groups, new, withheld))
     }
 
     /// Returns the rings of earlier releases with people present, of whom there are `people`.
@@ -163,7 +150,7 @@ impl<S: Source> CloseGroups<'_, S> {
     /// Draws rings of new people, and counts the rows that are withheld.
     fn drawn(&self, microdata: &Microdata) -> Result<(Groups, usize)> {
         let Self { method: method @ &MInvariance { m, reader, .. }, source, monitor, .. } = *self;
-        if !self.is_eligible(microdata)? {
+        if !is_eligible(microdata, method.m)? {
             // The paper's method refuses these people, pads or withholds them, without a look at quasi-identifiers.
             let mut lots = source.at(microdata.rows, microdata.rows);
             let Drawn { groups, withheld, .. } = method.draw(microdata, &Signatures::default(), monitor, &mut lots)?;
@@ -190,10 +177,33 @@ impl<S: Source> CloseGroups<'_, S> {
         let starts = std::iter::once(0).chain(rings.ends).collect();
         Ok((Groups { starts, members, sensitive, ..Groups::default() }, 0))
     }
+}
 
-    fn is_eligible(&self, microdata: &Microdata) -> Result<bool> {
-        let mut counts = vec![0; microdata.sensitive()?.domain.len()];
-        microdata.sensitive_codes.iter().for_each(|code| counts[code as usize] += 1);
-        Ok(counts.iter().all(|&count| assignment::is_eligible(count, microdata.rows, self.method.m)))
-    }
+/// Returns the numbers of so many new rings or regions, which ascend from a random first number.
+///
+/// The first number depends on the identifier of `somebody`, a new person who is published. A person is new only once, so other releases and cells of one
+/// seed have other numbers.
+///
+/// # Errors
+/// When Arrow cannot hash an identifier.
+pub(super) fn new_numbers(
+    microdata: &Microdata,
+    first: i64,
+    somebody: Option<u32>,
+    wanted: usize,
+) -> Result<Range<i64>> {
+    // A public release alone is made without identifiers. Nobody can continue it, and its numbers are not shown.
+    let salt = match (&microdata.people, somebody) {
+        (Some(people), Some(row)) => people.salt(row)?,
+        _ => 0,
+    };
+    let first = (first ^ salt) >> 1;
+    Ok(first..first + wanted as i64)
+}
+
+/// Returns true if no value makes up more than `1/m` of the rows.
+pub(super) fn is_eligible(microdata: &Microdata, m: usize) -> Result<bool> {
+    let mut counts = vec![0; microdata.sensitive()?.domain.len()];
+    microdata.sensitive_codes.iter().for_each(|code| counts[code as usize] += 1);
+    Ok(counts.iter().all(|&count| assignment::is_eligible(count, microdata.rows, m)))
 }

@@ -60,7 +60,7 @@ impl History {
         let signature = |values: &Vec<u8>| values.iter().copied().map(name).collect::<BTreeSet<_>>();
         let known: Known = rings.iter().map(|(&person, (_, values))| (person as i64, signature(values))).collect();
         let ring = |person: i64| (rings[&(person as usize)].0 as i64, name(world[person as usize]));
-        let earlier = Earlier { known: &known, release: None, ring: Some(&ring), domain: &[] };
+        let earlier = Earlier { known: &known, release: None, ring: Some(&ring), regions: false, domain: &[] };
         let (microdata, state) = encode_beside(&rows, None, &earlier, 9).unwrap();
         let method = MInvariance::new(self.m).with_reader(self.reader);
         let arrival = &microdata.people.as_ref().unwrap().arrival;

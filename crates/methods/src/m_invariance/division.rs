@@ -1,4 +1,4 @@
-//! Phase 1: old rows into one bucket per signature, new rows by sensitive value.
+//! Phase 1: old rows into one bucket per signature, new rows by sensitive value. With regions, a bucket is of one region.
 
 use std::cmp::Reverse;
 
@@ -17,9 +17,11 @@ use crate::state::Signatures;
 /// Not (yet) in a bucket.
 pub(super) const NOWHERE: u32 = u32::MAX;
 
-/// Rows that share a signature.
+/// Rows that share a signature, and a region.
 #[derive(Debug)]
 pub(super) struct Bucket {
+    /// Number of the region; 0 where the whole table is one.
+    pub region: u32,
     /// Codes of the sensitive values, ascending.
     pub signature: Box<[u32]>,
     /// Number of groups the bucket will be split into: rows and counterfeits of each value.
@@ -103,7 +105,13 @@ pub(super) struct Division {
     lacking: Vec<Vec<(u32, usize)>>,
     /// The sum of all that is lacking, before balancing.
     need: usize,
-    numbers: FxHashMap<Box<[u32]>, u32>,
+    numbers: FxHashMap<(u32, Box<[u32]>), u32>,
+    /// Lasting numbers of the regions with people present; empty where the whole table is one region.
+    pub regions: Vec<i64>,
+    /// Buckets of each region.
+    of_region: Vec<Vec<u32>>,
+    /// Region of new rows.
+    region: u32,
 }
 
 impl Division {
@@ -118,6 +126,9 @@ impl Division {
             lacking: vec![Vec::new(); values],
             need: 0,
             numbers: FxHashMap::default(),
+            regions: Vec::new(),
+            of_region: vec![Vec::new()],
+            region: 0,
         };
         let signatures = known.all();
         if signatures.is_empty() {
@@ -149,7 +160,15 @@ impl Division {
         there.retain(|&(first, _)| first != NOWHERE);
         there.sort_unstable();
         let mut bucket_of_signature = vec![NOWHERE; signatures.len()];
+        let mut numbers: FxHashMap<i64, u32> = FxHashMap::default();
         for (_, signature) in there {
+            if let Some(&region) = known.rings().get(signature) {
+                let number = *numbers.entry(region).or_insert(division.regions.len() as u32);
+                if number as usize == division.regions.len() {
+                    division.regions.push(region);
+                }
+                division.enter(number);
+            }
             bucket_of_signature[signature] = division.bucket(&signatures[signature]);
         }
         division.bucket_of.par_iter_mut().with_min_len(PART).enumerate().for_each(|(row, bucket)| {
@@ -159,20 +178,28 @@ impl Division {
         Ok(division)
     }
 
-    /// Returns the bucket of a signature, made if it is not there.
+    /// Returns the bucket of a signature in the region, made if it is not there.
     pub(super) fn bucket(&mut self, signature: &[u32]) -> u32 {
-        if let Some(&number) = self.numbers.get(signature) {
-            return number;
+        let (region, number) = (self.region, self.buckets.len() as u32);
+        let found = *self.numbers.entry((region, signature.into())).or_insert(number);
+        if found == number {
+            self.buckets.push(Bucket { region, signature: signature.into(), height: 0 });
+            self.of_region[region as usize].push(number);
         }
-        let number = self.buckets.len() as u32;
-        self.numbers.insert(signature.into(), number);
-        self.buckets.push(Bucket { signature: signature.into(), height: 0 });
-        number
+        found
     }
 
-    /// Signatures of the buckets, those with most groups first, equal ones in random order.
+    /// Goes to a region: new rows are of it from now on.
+    pub(super) fn enter(&mut self, region: u32) {
+        self.region = region;
+        let regions = self.of_region.len().max(region as usize + 1);
+        self.of_region.resize_with(regions, Vec::new);
+    }
+
+    /// Signatures of the region's buckets, those with most groups first, equal ones in random order.
     pub(super) fn signatures(&self, lots: &mut impl Lots) -> Vec<&[u32]> {
-        let mut buckets: Vec<&Bucket> = self.buckets.iter().collect();
+        let of_region = self.of_region[self.region as usize].iter();
+        let mut buckets: Vec<&Bucket> = of_region.map(|&bucket| &self.buckets[bucket as usize]).collect();
         lots.shuffle(&mut buckets);
         buckets.sort_by_key(|bucket| Reverse(bucket.height));
         buckets.into_iter().map(|bucket| &*bucket.signature).collect()

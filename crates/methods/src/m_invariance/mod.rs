@@ -31,6 +31,7 @@ mod choose;
 mod close;
 mod division;
 mod reference;
+mod regions;
 
 #[cfg(test)]
 mod attack;
@@ -42,6 +43,8 @@ mod drawn;
 mod enumeration;
 #[cfg(test)]
 mod joint;
+#[cfg(test)]
+mod region_enumeration;
 #[cfg(test)]
 mod relabelling;
 #[cfg(test)]
@@ -58,6 +61,7 @@ pub use self::close::{Grouping, Reader};
 use self::division::Division;
 pub use self::reference::Assignment;
 use self::reference::Reference;
+use self::regions::Regions;
 pub use super::balance::{Balance, OnIneligible};
 use super::balance::{Moves, Policy};
 use super::capabilities::CellColumns;
@@ -97,6 +101,10 @@ pub struct MInvariance {
     /// The best informed reader for whom close groups keep the bound.
     #[serde(default, skip_serializing_if = "Reader::is_stranger")]
     pub reader: Reader,
+    /// Least number of people of a region, whose people of one signature are grouped anew for every release; `None` for groups of
+    /// neighbours that stay. All releases of the same people must have the same mode.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub region: Option<usize>,
 }
 
 impl MInvariance {
@@ -111,6 +119,8 @@ impl MInvariance {
         with_groups(groups: Grouping);
         /// Sets the best informed reader for whom close groups keep the bound.
         with_reader(reader: Reader);
+        /// Sets the least number of people of a region.
+        with_region(region: Option<usize>);
     }
 
     const TRIAL: Trial =
@@ -125,6 +135,7 @@ impl MInvariance {
             assignment: Assignment::default(),
             groups: Grouping::default(),
             reader: Reader::default(),
+            region: None,
         }
     }
 
@@ -174,7 +185,7 @@ impl MInvariance {
         Ok(groups)
     }
 
-    /// Draws close groups of all rows, beside what is known of some of them; `first` is the random part of the numbers of new rings.
+    /// Draws close groups or those of regions, beside what is known of some rows; `first` is the random part of the numbers of new rings and regions.
     fn draw_close(
         &self,
         microdata: &Microdata,
@@ -183,10 +194,14 @@ impl MInvariance {
         (source, first): (&impl Source, i64),
     ) -> Result<Drawn> {
         self.policy().check_signatures(known)?;
-        let close = CloseGroups { method: self, microdata, known, source, first, monitor };
-        let (groups, withheld) = monitor.phase("grouping", || close.groups())?;
+        let (groups, new, withheld) = monitor.phase("grouping", || match self.region {
+            None => CloseGroups { method: self, microdata, known, source, first, monitor }.groups(),
+            Some(least) => Regions { method: self, least, microdata, known, source, first, monitor }.groups(),
+        })?;
         let intervals = Release::cover(microdata, &groups)?;
-        let promise = Promise { microdata, known, m: self.m, drawn: None };
+        let regions = self.region.is_some();
+        let balanced = regions && self.is_balanced();
+        let promise = Promise { microdata, known, m: self.m, drawn: None, new, regions, balanced };
         monitor.phase("check", || promise.check(&groups, &intervals, withheld))?;
         Ok(Drawn { groups, intervals, withheld })
     }
@@ -216,7 +231,8 @@ impl MInvariance {
             Ok((groups, intervals))
         })?;
         let drawn = reference.as_ref().map(Reference::signatures);
-        let promise = Promise { microdata, known, m: self.m, drawn };
+        let (new, regions, balanced) = (0..0, false, self.is_balanced());
+        let promise = Promise { microdata, known, m: self.m, drawn, new, regions, balanced };
         monitor.phase("check", || promise.check(&groups, &intervals, withheld))?;
         Ok(Drawn { groups, intervals, withheld })
     }
@@ -311,6 +327,13 @@ impl Declared for MInvariance {
             Parameter::word("reader", &["stranger", "participant"], "'participant'").says(
                 "for whom the bound holds: a reader who knows nobody's value, or also one who knows their own and others' values",
             ),
+            Parameter::optional("region", Kind::Integer, "1000")
+                .at_least(2)
+                .says(
+                    "with groups 'close', least number of people of a region, whose people are grouped anew for every release: fewer \
+                     counterfeits, wider ranges",
+                )
+                .otherwise("none: groups stay"),
             Parameter::word("balance", &["blind", "minimal"], "'minimal'").says(
                 "with groups 'cohort', who fills gaps: counterfeits only, which tells nothing, or new rows where they can, with fewer \
                  counterfeits",
@@ -350,6 +373,23 @@ impl Declared for MInvariance {
                      write that, or leave them out",
                     given.write("groups", "'cohort'")
                 ),
+            ));
+        }
+        if method.region.is_some() && method.groups == Grouping::Cohort {
+            return Err(given.refused(
+                "region",
+                format!(
+                    "groups => 'cohort', balance and assignment group people of the whole table, without regions: leave region out, or write {} and \
+                     leave the others out",
+                    given.write("groups", "'close'")
+                ),
+            ));
+        }
+        if method.region.is_some() && method.reader == Reader::Participant {
+            return Err(given.refused(
+                "region",
+                "people of a region are grouped anew by their values, so that one known value tells of others, and no bound holds for a participant: \
+                 leave region or reader out",
             ));
         }
         if method.reader == Reader::Participant && method.on_ineligible != OnIneligible::Refuse {
@@ -399,6 +439,7 @@ impl Method for MInvariance {
 
     fn state(&self) -> Option<StateKind> {
         Some(match (self.groups, self.assignment) {
+            (Grouping::Close, _) if self.region.is_some() => StateKind::Regions,
             (Grouping::Close, _) => StateKind::Rings,
             (Grouping::Cohort, Assignment::Eligible) => StateKind::Signatures,
             (Grouping::Cohort, Assignment::Drawn) => StateKind::NumberedSignatures,
@@ -472,9 +513,11 @@ impl Method for MInvariance {
     /// Adds up the bytes of rows, of buckets, and of members of the release. Each row has its places in lists and, in a bucket, its positions; each member of
     /// the release has its row, its value, its group and its share of the intervals. Counterfeits are charged to the monitor once their number is known.
     fn working_bytes(&self, rows: usize, quasi: usize) -> usize {
-        let of_row = match self.groups {
-            Grouping::Close => mondrian::leaves_with_worlds_bytes(quasi),
-            Grouping::Cohort => 16 + split::item_bytes(quasi, &split::Sorted),
+        let of_buckets = 16 + split::item_bytes(quasi, &split::Sorted);
+        let of_row = match (self.groups, self.region) {
+            (Grouping::Close, None) => mondrian::leaves_with_worlds_bytes(quasi),
+            (Grouping::Close, Some(_)) => mondrian::leaves_with_worlds_bytes(quasi) + of_buckets,
+            (Grouping::Cohort, _) => of_buckets,
         };
         rows * of_row + mondrian::axes_bytes(rows, quasi) + self.member_bytes(rows, quasi)
     }

@@ -45,7 +45,7 @@ pub(super) fn encode_within(
     known: &Known,
     key: u64,
 ) -> Result<(Microdata, State)> {
-    encode_beside(rows, parts, &Earlier { known, release: None, ring: None, domain: &[] }, key)
+    encode_beside(rows, parts, &Earlier { known, release: None, ring: None, regions: false, domain: &[] }, key)
 }
 
 /// Earlier releases.
@@ -55,6 +55,8 @@ pub(super) struct Earlier<'a> {
     pub release: Option<&'a dyn Fn(i64) -> i64>,
     /// Ring and own value of somebody, where people stay together.
     pub ring: Option<&'a dyn Fn(i64) -> (i64, String)>,
+    /// True if rings are regions.
+    pub regions: bool,
     /// All values, where they are declared.
     pub domain: &'a [String],
 }
@@ -100,7 +102,7 @@ pub(super) fn encode_beside(
         previous.push(("release", Arc::new(releases)));
     }
     if let Some(ring) = earlier.ring {
-        kind = StateKind::Rings;
+        kind = if earlier.regions { StateKind::Regions } else { StateKind::Rings };
         let rings: Int64Array = known.keys().map(|&id| ring(id).0).collect();
         previous.push(("ring", Arc::new(rings)));
     }

@@ -9,6 +9,7 @@
 //! | [`LabelledSignatures`](StateKind::LabelledSignatures) | the same | those of the most recent group, and everybody's place among them |
 //! | [`DatedSignatures`](StateKind::DatedSignatures) | the same | the same at every release, so that it is known when that was |
 //! | [`Rings`](StateKind::Rings) | everybody ever published | the same as signatures, and the number of the ring that stays together |
+//! | [`Regions`](StateKind::Regions) | everybody ever published | the same as signatures, and the number of the region |
 //! | [`People`](StateKind::People) | everybody ever published | that they were, of methods that remember nothing else |
 //! | [`Dealt`](StateKind::Dealt) | everybody ever published | their ring, their sensitive value, and whose quasi-identifiers their row shows, for ever |
 //! | [`Worlds`](StateKind::Worlds) | everybody | whose values they carry in which world; commitments to the values that travel |
@@ -77,6 +78,8 @@ pub enum StateKind {
     DatedSignatures,
     /// Identifier, signature, own value, and the number of the ring, all of them for ever.
     Rings,
+    /// Identifier, signature, own value, and the number of the region, all of them for ever. People of a region who have one signature are grouped anew.
+    Regions,
     /// Identifier, and the number of the release. Of publications whose method knows of no earlier release, where rows have identifiers: nobody may
     /// be in two of them. An INSERT counts those who are by a plan of its own, so that no method is given this.
     People,
@@ -137,7 +140,7 @@ impl StateKind {
             Self::NumberedSignatures => Facts { sealed: true, numbers: Numbers::Required, ..signatures },
             Self::LabelledSignatures => Facts { labels: true, numbers: Numbers::Optional, ..signatures },
             Self::DatedSignatures => Facts { labels: true, numbers: Numbers::Required, ..signatures },
-            Self::Rings => Facts { sealed: true, rings: true, ..signatures },
+            Self::Rings | Self::Regions => Facts { sealed: true, rings: true, ..signatures },
             Self::People => none,
             Self::Dealt => Facts { counted: true, ..none },
             Self::Worlds => Facts { sealed: true, ..none },
@@ -161,7 +164,8 @@ impl StateKind {
             | Self::NumberedSignatures
             | Self::LabelledSignatures
             | Self::DatedSignatures
-            | Self::Rings => {
+            | Self::Rings
+            | Self::Regions => {
                 let sensitive = layout.sensitive.as_ref().ok_or_else(nothing)?;
                 fields.extend(signatures::fields(sensitive, self.facts()));
             }
@@ -182,7 +186,9 @@ impl StateKind {
     #[doc(hidden)]
     pub fn columns_read(self, layout: &Layout) -> Result<Vec<FieldRef>> {
         let schema = self.schema(layout)?;
-        let needed = |field: &&FieldRef| !matches!(self, Self::Signatures | Self::Rings) || field.name() != RELEASE;
+        let needed = |field: &&FieldRef| {
+            !matches!(self, Self::Signatures | Self::Rings | Self::Regions) || field.name() != RELEASE
+        };
         Ok(schema.fields().iter().filter(needed).cloned().collect())
     }
 
@@ -193,7 +199,7 @@ impl StateKind {
     #[doc(hidden)]
     pub fn members(self, published: &Published, known: &State) -> Result<Vec<u32>> {
         Ok(match self {
-            Self::Signatures | Self::NumberedSignatures | Self::Rings => {
+            Self::Signatures | Self::NumberedSignatures | Self::Rings | Self::Regions => {
                 signatures::members(published, known.signatures()?, false)
             }
             Self::LabelledSignatures => signatures::members(published, known.signatures()?, true),
@@ -222,7 +228,8 @@ impl StateKind {
             | Self::NumberedSignatures
             | Self::LabelledSignatures
             | Self::DatedSignatures
-            | Self::Rings => columns.extend(signatures::entries(published, members, self.facts())?),
+            | Self::Rings
+            | Self::Regions => columns.extend(signatures::entries(published, members, self.facts())?),
             Self::Dealt => columns.extend(dealt::entries(published, members)?),
             Self::Worlds | Self::ValuedWorlds => columns.extend(worlds::entries(published, members, schema)?),
             Self::People => {}
@@ -257,7 +264,8 @@ impl State {
                 | StateKind::NumberedSignatures
                 | StateKind::LabelledSignatures
                 | StateKind::DatedSignatures
-                | StateKind::Rings,
+                | StateKind::Rings
+                | StateKind::Regions,
             ) => Self::Signatures(Signatures::default()),
             Some(StateKind::Dealt) => Self::Dealt(Dealt::default()),
             Some(StateKind::Worlds | StateKind::ValuedWorlds) => Self::Worlds(Partners::default()),
@@ -367,6 +375,7 @@ impl StateReader {
             StateKind::LabelledSignatures => Self::Signatures(SignaturesReader::new(id, Says::Labels)),
             StateKind::DatedSignatures => Self::Signatures(SignaturesReader::new(id, Says::Dates)),
             StateKind::Rings => Self::Signatures(SignaturesReader::new(id, Says::Rings)),
+            StateKind::Regions => Self::Signatures(SignaturesReader::new(id, Says::Regions)),
             StateKind::People => return Err(Error::internal("people who are not read")),
             StateKind::Dealt => Self::Dealt(DealtReader::new(id, layout.quasi.len())),
             StateKind::Worlds | StateKind::ValuedWorlds => Self::Worlds(None),

@@ -31,7 +31,7 @@ pub struct Signatures {
     /// Steps of the law since each row was published last, where that is known; else empty.
     steps_of: OfRows,
     all: Arc<[Box<[u32]>]>,
-    /// Number of the ring of each, where people stay together; else empty. Then equal signatures of several rings are several.
+    /// Number of the ring or region of each, where people have some; else empty. Then equal signatures of several rings are several.
     rings: Arc<[i64]>,
     /// Number of people of the first release with each signature; empty if that was not asked for, or nobody was ever published.
     first: Arc<[usize]>,
@@ -75,7 +75,7 @@ impl Signatures {
         &self.all
     }
 
-    /// Returns the number of the ring of each signature; empty if there are no rings.
+    /// Returns the number of the ring or region of each signature; empty if people have none.
     pub fn rings(&self) -> &[i64] {
         &self.rings
     }
@@ -151,6 +151,8 @@ pub(super) enum Says {
     Dates,
     /// Everybody's own value, and the number of everybody's ring: the people who stay together.
     Rings,
+    /// Everybody's own value, and the number of everybody's region, which has people of several signatures.
+    Regions,
 }
 
 /// Reader of the identifier and `signature` columns of earlier private releases, and of own values.
@@ -238,7 +240,7 @@ impl SignaturesReader {
             }
             self.releases.extend_from_slice(releases.as_primitive::<Int64Type>().values());
         }
-        if self.says == Says::Rings {
+        if matches!(self.says, Says::Rings | Says::Regions) {
             let rings = batch.column_by_name(RING).ok_or_else(|| Error::internal("signatures without rings"))?;
             let rings = datafusion::arrow::compute::filter(&cast(rings, &DataType::Int64)?, &published)?;
             if rings.null_count() > 0 {
@@ -367,7 +369,7 @@ impl SignaturesReader {
         let mut signature_of = self.signature_of;
         signature_of.rank(&renumbered);
         let mut rings = Vec::new();
-        if self.says == Says::Rings {
+        if matches!(self.says, Says::Rings | Says::Regions) {
             (signature_of, rings) = by_ring(&mut sets, &signature_of, &self.ring_of);
         }
 
@@ -429,11 +431,12 @@ impl SignaturesReader {
                 thousands(strays)
             )));
         }
-        let mixed = mixed_rings(&rings, &sets, &signature_of, &self.own, &entries);
+        let stay = self.says == Says::Rings;
+        let mixed = if stay { mixed_rings(&rings, &sets, &signature_of, &self.own, &entries) } else { 0 };
         if mixed > 0 {
             return Err(Error::refused(format!(
                 "column {RING} of `previous` mixes up people of {} rings: there are more of them than values, or two with one value; pass the private \
-                 releases (private => true) unchanged",
+                 releases (private => true) unchanged, and go on with the argument region if they were made with it",
                 thousands(mixed)
             )));
         }
@@ -494,9 +497,9 @@ impl SignaturesReader {
     }
 }
 
-/// Replaces signatures by those of rings, in the order of signatures and ring numbers.
+/// Replaces signatures by those of rings or regions, in the order of signatures and their numbers.
 ///
-/// Returns the place of each entry's ring in that order, and the lasting number of each ring.
+/// Returns the place of each entry in that order, and the lasting number of each ring or region.
 fn by_ring(sets: &mut Vec<(Box<[u32]>, u32)>, signature_of: &Codes, ring_of: &[i64]) -> (Codes, Vec<i64>) {
     let entry = |entry: usize| (signature_of.at(entry as u32), ring_of[entry]);
     let mut all: Vec<(u32, i64)> = (0..ring_of.len()).map(entry).collect();
