@@ -119,10 +119,11 @@ impl PublicationSpec {
             let (here, there) = (parameters(self), parameters(begun));
             let names = here.keys().chain(there.keys().filter(|name| !here.contains_key(*name)));
             for name in names {
+                let unsaid = self.method.as_method().unsaid(name).unwrap_or("not set");
                 let text = |map: &serde_json::Map<String, serde_json::Value>| match map.get(name) {
                     Some(serde_json::Value::String(text)) => text.clone(),
                     Some(value) => value.to_string(),
-                    None => "not set".to_owned(),
+                    None => unsaid.to_owned(),
                 };
                 compare(name, text(&here), text(&there));
             }
@@ -241,12 +242,11 @@ mod tests {
         assert_eq!(serde_json::from_str::<PublicationSpec>(&serde_json::to_string(&begun).unwrap()).unwrap(), begun);
         let before =
             spec(AnyMethod::MInvariance(MInvariance::of_cohort(10).with_balance(Balance::Minimal)), "age", "Int32");
-        // Publications say nothing of groups of the cohort.
         assert_eq!(
             begun.differences(&before),
             [
                 "balance is minimal in the publication but blind here",
-                "groups is not set in the publication but close here"
+                "groups is cohort in the publication but close here"
             ]
         );
     }

@@ -132,6 +132,11 @@ pub trait Method: fmt::Debug + Send + Sync {
     /// Returns the guarantee, in the field's terms.
     fn guarantee(&self) -> String;
 
+    /// Returns the value of a parameter that is left out of [`parameters`](AnyMethod::parameters), where its absence has one that users can write.
+    fn unsaid(&self, _parameter: &str) -> Option<&'static str> {
+        None
+    }
+
     /// Returns the best informed stranger for whom the bound holds. All releases before it must be made in the same way.
     fn against(&self) -> Against;
 

@@ -460,6 +460,15 @@ impl Method for MInvariance {
         format!("{}-invariance", self.m)
     }
 
+    fn unsaid(&self, parameter: &str) -> Option<&'static str> {
+        Some(match parameter {
+            "groups" => "cohort",
+            "reader" => "stranger",
+            "assignment" => "eligible",
+            _ => return None,
+        })
+    }
+
     fn against(&self) -> Against {
         match self.reader {
             _ if self.is_drawn() => Against::Law,
