@@ -18,9 +18,9 @@ use super::opaque::OpaqueTable;
 use super::options::AnonymizeOptions;
 use super::roles::{roles, sensitive_columns};
 use crate::error::refusal;
-use crate::methods::{Method, StateKind};
+use crate::methods::{Against, AnyMethod, Method, StateKind};
 use crate::microdata::{Layout, Role};
-use crate::release::View;
+use crate::release::{Description, View};
 
 /// Finds the roles and builds the projections of a call of a method.
 pub(super) fn prepare(
@@ -84,6 +84,7 @@ pub(super) fn prepare(
             earlier.into_iter().map(|plan| Input { function, argument: PREVIOUS, plan }).collect();
         for one in &earlier {
             refuse_new_draws(one)?;
+            refuse_other_reader(one, method)?;
             followed.add(Followed::by(&one.plan, roles.id.as_deref(), arguments.session().ok())?);
         }
         followed.check(function, PREVIOUS)?;
@@ -109,6 +110,24 @@ pub(super) fn prepare(
     }
     let microdata = input.project(columns)?;
     Ok(Prepared { microdata, previous, followed, hierarchies, updates, layout, composite })
+}
+
+/// Refuses to go on for participants with people of releases that were made for strangers.
+fn refuse_other_reader(relation: &Input, method: &dyn Method) -> Result<()> {
+    let fields = relation.plan.schema().fields().iter();
+    let mut made_by = fields.filter_map(|field| Description::from_metadata(field.metadata()));
+    let before = made_by.next().and_then(|description| AnyMethod::described(&description));
+    let is_for_strangers = before.is_some_and(|before| before.as_method().against() != Against::Participant);
+    if is_for_strangers && method.against() == Against::Participant {
+        return Err(refusal!(
+            relation.function,
+            argument "reader",
+            "{} was made for readers who know nobody's value, so that no bound of its people holds for a participant: leave reader out, or begin \
+             again without {0}, with people who are not in it",
+            relation.argument
+        ));
+    }
+    Ok(())
 }
 
 /// Refuses a release that every query draws anew: it was never published as this query will see it.
