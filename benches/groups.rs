@@ -1,9 +1,10 @@
 //! Cost of groups that stay safe while people come and go: `cargo bench --bench groups`.
 //!
 //! `cargo bench --bench groups -- 10000 5 adult` takes 10,000 people and tables named `adult..` only. At each release 5 % leave, and as many come.
+//! `m=5` takes this bound only, and `mode=region` the modes named `region..` only.
 //!
-//! The benchmark makes publications of 20 releases of the same table. The methods are `m_invariant` (close groups for both readers, and the paper's
-//! `cohort`) and `muco` with `'equal'`. About a tenth of the people who come were there before, as long as any such people are left.
+//! The benchmark makes publications of 20 releases of the same table. The methods are `m_invariant` (close groups for both readers, regions, and the
+//! paper's `cohort`) and `muco` with `'equal'`. About a tenth of the people who come were there before, as long as any such people are left.
 //!
 //! Its figures of releases 1, 2, 5, 10 and 20 are the median relative error of 300 random counts, the loss, and counterfeits in percent of people.
 //! The counts are those of `query_accuracy`, with a range in every quasi-identifier and the value, at 2, 5 and 10 % of the table. The last line is one
@@ -31,9 +32,13 @@ const SHOWN: [usize; 5] = [1, 2, 5, 10, 20];
 const SELECTED: [f64; 3] = [0.02, 0.05, 0.1];
 
 /// Names of modes, with the options of their publications.
-const MODES: [(&str, &str); 4] = [
+const MODES: [(&str, &str); 8] = [
     ("close", "'method' 'm_invariant', 'm' '{}'"),
     ("close, participant", "'method' 'm_invariant', 'm' '{}', 'reader' 'participant'"),
+    ("region 100", "'method' 'm_invariant', 'm' '{}', 'region' '100'"),
+    ("region 300", "'method' 'm_invariant', 'm' '{}', 'region' '300'"),
+    ("region 1000", "'method' 'm_invariant', 'm' '{}', 'region' '1000'"),
+    ("region 5000", "'method' 'm_invariant', 'm' '{}', 'region' '5000'"),
     ("cohort", "'method' 'm_invariant', 'm' '{}', 'groups' 'cohort'"),
     ("muco, equal", "'method' 'muco', 'delta' 'equal', 'l' '{}'"),
 ];
@@ -82,7 +87,10 @@ fn main() {
     let people = numbers.next().unwrap_or(20_000);
     let churns: Vec<usize> = numbers.collect();
     let churns = if churns.is_empty() { vec![1, 5, 20] } else { churns };
-    let named: Vec<&String> = arguments.iter().filter(|argument| argument.parse::<usize>().is_err()).collect();
+    let only = |key: &str| arguments.iter().find_map(|argument| argument.strip_prefix(key)).map(str::to_owned);
+    let (bound, mode) = (only("m="), only("mode=").unwrap_or_default());
+    let is_name = |argument: &&String| argument.parse::<usize>().is_err() && !argument.contains('=');
+    let named: Vec<&String> = arguments.iter().filter(is_name).collect();
     let wanted =
         |name: &str| named.is_empty() || named.iter().any(|part| name.to_lowercase().starts_with(&part.to_lowercase()));
     let directory = std::env::var("ANONYMIZE_MICRODATA")
@@ -91,9 +99,10 @@ fn main() {
     println!("| people | m | churn | groups | release | 2 % | 5 % | 10 % | loss | counterfeits | seconds |");
     println!("|:---|---:|---:|:---|---:|---:|---:|---:|---:|---:|---:|");
     for table in tables(&directory, people).iter().filter(|table| wanted(table.name)) {
-        for &m in table.bounds {
+        let wanted = |m: &&usize| bound.as_ref().is_none_or(|bound| *bound == m.to_string());
+        for &m in table.bounds.iter().filter(wanted) {
             for &churn in &churns {
-                runtime.block_on(compare(table, people, m, churn));
+                runtime.block_on(compare(table, people, (m, churn), &mode));
             }
         }
     }
@@ -150,7 +159,8 @@ async fn loss(context: &SessionContext, release: &str) -> String {
     format!("{:.3}", number(context, &loss).await)
 }
 
-async fn compare(table: &Table, people: usize, m: usize, churn: usize) {
+/// Measures the modes whose names begin so.
+async fn compare(table: &Table, people: usize, (m, churn): (usize, usize), wanted: &str) {
     let context = SessionContext::new().enable_url_table();
     datafusion_anonymize::register_all(&context).unwrap();
     for role in ["SET anonymize.id = 'id'", "SET anonymize.quasi = 'a, b, c, d'", "SET anonymize.sensitive = 'value'"] {
@@ -164,7 +174,8 @@ async fn compare(table: &Table, people: usize, m: usize, churn: usize) {
     let fields: Vec<String> =
         fields.fields().iter().map(|field| format!("{} {}", field.name(), sql_type(field.data_type()))).collect();
     let line = |groups: &str, release: usize| format!("| {} | {m} | {churn} % | {groups} | {release} |", table.name);
-    for (number_of_mode, (mode, options)) in MODES.into_iter().enumerate() {
+    let modes = MODES.into_iter().filter(|(mode, _)| mode.starts_with(wanted));
+    for (number_of_mode, (mode, options)) in modes.enumerate() {
         let directory = tempfile::tempdir().unwrap();
         let name = format!("published_{number_of_mode}");
         let options = options.replace("{}", &m.to_string());
