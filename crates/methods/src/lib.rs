@@ -132,7 +132,7 @@ pub trait Method: fmt::Debug + Send + Sync {
     /// Returns the guarantee, in the field's terms.
     fn guarantee(&self) -> String;
 
-    /// Returns the value of a parameter that is left out of [`parameters`](AnyMethod::parameters), where its absence has one that users can write.
+    /// Returns what the absence of a parameter means, as users can write it.
     fn unsaid(&self, _parameter: &str) -> Option<&'static str> {
         None
     }

@@ -160,8 +160,9 @@ impl DrawnRings {
 pub(super) enum Worlds {
     /// The `l` worlds, which shift all rings at once. For readers who know nobody's value.
     Shifts,
-    /// `l` worlds, which rename the values of each signature for all of its rings at once. For the same readers, where a signature's people are
-    /// grouped anew.
+    /// `l` worlds, which rename the values of each signature for all of its rings.
+    ///
+    /// For the same readers, where the people of a signature are grouped anew.
     Renamings,
     /// All rearrangements inside of rings, of each ring by itself. For readers who also know values of some people.
     All,

@@ -24,7 +24,7 @@ pub(super) struct Promise<'a> {
     pub new: Range<i64>,
     /// True if numbers are of regions, which have several groups.
     pub regions: bool,
-    /// True if the new people under a signature, of a region where there are some, must be equally many of each value.
+    /// True if new people must be balanced: under a signature of a region, equally many of each value.
     pub balanced: bool,
 }
 
@@ -72,7 +72,7 @@ impl Promise<'_> {
             && (0..groups.len()).into_par_iter().with_min_len(64).all(is_whole)
     }
 
-    /// Returns true if the new people under each signature are equally many of each of its values.
+    /// Returns true if new people under each signature are equally many of each value.
     fn are_balanced(&self, groups: &Groups) -> bool {
         let mut counts: FxHashMap<(i64, &[u32]), Vec<u32>> = FxHashMap::default();
         for group in 0..groups.len() {

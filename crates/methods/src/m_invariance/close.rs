@@ -81,7 +81,7 @@ pub(super) struct CloseGroups<'a, S> {
 }
 
 impl<S: Source> CloseGroups<'_, S> {
-    /// Makes the groups, returns the numbers of new rings, and counts the rows that are withheld.
+    /// Makes the groups, numbers new rings, and counts the rows that are withheld.
     ///
     /// # Errors
     /// When a person has another value than before. When one value makes up more than `1/m` of the new people, and the method refuses such people.
@@ -179,7 +179,7 @@ impl<S: Source> CloseGroups<'_, S> {
     }
 }
 
-/// Returns the numbers of so many new rings or regions, which ascend from a random first number.
+/// Returns numbers of new rings or regions, which ascend from a random first one.
 ///
 /// The first number depends on the identifier of `somebody`, a new person who is published. A person is new only once, so other releases and cells of one
 /// seed have other numbers.

@@ -101,8 +101,8 @@ pub struct MInvariance {
     /// The best informed reader for whom close groups keep the bound.
     #[serde(default, skip_serializing_if = "Reader::is_stranger")]
     pub reader: Reader,
-    /// Least number of people of a region, whose people of one signature are grouped anew for every release; `None` for groups of
-    /// neighbours that stay. All releases of the same people must have the same mode.
+    /// Least number of people of a region; `None` for groups of neighbours that stay. People of a region who have one signature are grouped
+    /// anew for every release. All releases of the same people must have the same mode.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub region: Option<usize>,
 }

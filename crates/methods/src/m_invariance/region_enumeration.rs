@@ -188,7 +188,9 @@ impl Found {
     }
 }
 
-/// Checks that a stranger gives each value at most `1/m`, and exactly that under a signature of `m` values; also a stranger who sees rows only.
+/// Checks that a stranger gives each value at most `1/m`.
+///
+/// Under a signature of `m` values, each must have exactly `1/m`. A second stranger sees rows only.
 fn strangers(history: &History, found: &mut Found) {
     let bound = Share::new(1, history.m as u128);
     let mut of_rows: BTreeMap<Rows, Weighed> = BTreeMap::new();

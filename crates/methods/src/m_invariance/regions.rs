@@ -43,6 +43,9 @@ pub(super) struct Regions<'a, S> {
     pub monitor: &'a Monitor,
 }
 
+/// Least chance, by counts, of a cut of few new people that is tried.
+const SURE: f32 = 0.9;
+
 /// New rows that have got a place.
 struct Placed {
     withheld: usize,
@@ -51,7 +54,7 @@ struct Placed {
 }
 
 impl<S: Source> Regions<'_, S> {
-    /// Makes the groups, returns the numbers of new regions, and counts the rows that are withheld.
+    /// Makes the groups, numbers new regions, and counts the rows that are withheld.
     ///
     /// # Errors
     /// When a person has another value than before. When one value makes up more than `1/m` of the new people, and the method refuses such people.
@@ -90,8 +93,12 @@ impl<S: Source> Regions<'_, S> {
             return Ok(Placed { withheld, regions: 1 });
         }
         let old = microdata.rows - fresh.len();
-        let least = if fresh.len() < old { self.least.saturating_mul(fresh.len()) / old } else { self.least };
-        let Leaves { ends, rings, failed } = mondrian::regions(part, m, least, source, monitor)?;
+        // A leaf that failed cannot join, and has few people for a region of its own.
+        let limits = match fresh.len() < old {
+            true => (self.least.saturating_mul(fresh.len()) / old, SURE),
+            false => (self.least, 0.0),
+        };
+        let Leaves { ends, rings, failed } = mondrian::regions(part, m, limits, source, monitor)?;
         if !of_width!(&part.sensitive_codes, codes => rings.are_rings(part.rows, m, codes)) {
             return Err(Error::internal("rings that are none; nothing was published"));
         }
@@ -179,7 +186,7 @@ impl<'a> Near<'a> {
         Self { positions, microdata, of_region }
     }
 
-    /// Returns the region whose people lie nearest to the middle of these rows, if there are regions.
+    /// Returns the region whose people lie nearest to the middle of these rows.
     fn region_of(&self, rows: &[u32]) -> Option<u32> {
         let mean = |attribute: usize| {
             let at = |&row: &u32| self.positions[attribute][self.microdata.quasi_at(row, attribute) as usize];
@@ -220,7 +227,7 @@ mod tests {
         method.anonymize(microdata, &state, &Monitor::default(), &mut ChaCha20Rng::seed_from_u64(seed))
     }
 
-    /// Returns the region, the person and the value of each member who is a person, group by group.
+    /// Returns the region of each group, and its people with their values.
     fn people(release: &Release, rows: &[Row]) -> Vec<(i64, Vec<(i64, String)>)> {
         let arrival = &release.microdata.people.as_ref().unwrap().arrival;
         let values = release.microdata.sensitive.as_ref().unwrap().domain.values();

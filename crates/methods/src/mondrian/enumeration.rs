@@ -65,6 +65,7 @@ fn law(quasi: &[&[i32]], values: &[u32], l: usize, least: usize, cuts: Cuts, tie
                 values: codes,
                 l,
                 worlds: Worlds::Shifts,
+                sure: 0.0,
                 least,
                 without_rings: false,
                 cuts,

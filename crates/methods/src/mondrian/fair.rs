@@ -7,8 +7,8 @@
 //! a leaf with rings of people who lie close together ([`Rings::close`]).
 //!
 //! All this is [`Worlds::Shifts`], for readers who know nobody's value. [`Worlds::Renamings`] is the same with whole signatures in the place of rings: the
-//! worlds of a leaf rename the values of each signature, so its people can be grouped anew. [`Worlds::All`] is for readers who also know values of some people. It tests cuts in
-//! all rearrangements inside of rings, and draws the rings of each leaf uniformly. Rings of neighbours would depend on each other.
+//! worlds of a leaf rename the values of each signature, so its people can be grouped anew. [`Worlds::All`] is for readers who also know values of some
+//! people. It tests cuts in all rearrangements inside of rings, and draws the rings of each leaf uniformly. Rings of neighbours would depend on each other.
 //!
 //! A reader who knows this code, and sees all leaves and all `l` worlds, gives each world `1/l`. Suppose that another of them is the true one. The two differ
 //! by exchanges inside leaves, so inside both sides of every cut that was made. Rings are drawn as uniformly, and the test looks at sides only, so the cut
@@ -73,6 +73,8 @@ pub(crate) struct Fair<'a, S> {
     pub worlds: Worlds,
     /// Least number of rows of a leaf; at least `l`.
     pub least: usize,
+    /// Least chance of a cut to pass, by counts, for a try.
+    pub sure: f32,
     /// True if the caller wants leaves only. Leaves that were not tried then have no rings.
     pub without_rings: bool,
     pub cuts: Cuts,
@@ -313,7 +315,7 @@ impl<S: Source, P: Position> Trunk<'_, S, P> {
         if self.fair.cuts == Cuts::Median {
             return median::cuts(self.axes, items, &extent, least).into_iter().next();
         }
-        let mut odds = Odds::new(&self.logs, l, self.fair.worlds, items.len(), counts);
+        let mut odds = Odds { sure: self.fair.sure, ..Odds::new(&self.logs, l, self.fair.worlds, items.len(), counts) };
         let top = counts.iter().max().copied().unwrap_or(0);
         if items.len() > LARGE && TIGHT.1 * top * l > TIGHT.0 * items.len() {
             return None;
@@ -357,6 +359,8 @@ struct Odds<'a> {
     counts: Vec<(usize, usize)>,
     /// Chance of a cut to pass, by the rows of its smaller side; not a number where it is not known yet.
     of_side: Vec<f32>,
+    /// Least chance of a cut that is tried.
+    sure: f32,
 }
 
 impl<'a> Odds<'a> {
@@ -364,7 +368,7 @@ impl<'a> Odds<'a> {
         let mut counts = counts.to_vec();
         counts.sort_unstable();
         let counts = counts.chunk_by(|a, b| a == b).map(|same| (same[0], same.len())).collect();
-        Self { logs, l, worlds, rows, counts, of_side: vec![f32::NAN; rows / 2 + 1] }
+        Self { logs, l, worlds, rows, counts, of_side: vec![f32::NAN; rows / 2 + 1], sure: 0.0 }
     }
 
     /// Returns the cut of these items after which the least loss is expected. Items are all rows or a sample; the loss is that in the end.
@@ -388,8 +392,9 @@ impl<'a> Odds<'a> {
             if best.is_some_and(|(most, _)| saved <= most) {
                 continue;
             }
-            let expected = saved * self.passes(sides[0].min(sides[1]));
-            if expected > best.map_or(0.0, |(most, _)| most) {
+            let passes = self.passes(sides[0].min(sides[1]));
+            let expected = saved * passes;
+            if passes >= self.sure && expected > best.map_or(0.0, |(most, _)| most) {
                 best = Some((expected, cut));
             }
         }

@@ -156,7 +156,8 @@ impl Mondrian {
         let (cuts, worlds) = (self.cuts, Worlds::Shifts);
         // Rings are closer than leaves, and as safe; where k asks for more people than l, only leaves have as many.
         let without_rings = self.k > l;
-        let fair = Fair { microdata, values, l, worlds, least, without_rings, cuts, source: &source, monitor };
+        let (sure, source) = (0.0, &source);
+        let fair = Fair { microdata, values, l, worlds, least, sure, without_rings, cuts, source, monitor };
         let Leaves { ends, rings, .. } = fair.leaves()?;
         let ends = if without_rings { ends } else { rings.ends };
         Ok((std::iter::once(0).chain(ends).collect(), rings.people))
@@ -378,22 +379,24 @@ pub(super) fn leaves_by(
     monitor: &Monitor,
 ) -> Result<Leaves> {
     let values = &microdata.sensitive_codes;
-    Fair { microdata, values, l, worlds, least: l, without_rings: false, cuts, source, monitor }.leaves()
+    Fair { microdata, values, l, worlds, least: l, sure: 0.0, without_rings: false, cuts, source, monitor }.leaves()
 }
 
-/// Cuts leaves of at least so many rows, whose people are grouped anew by signature. Rings say everybody's signature.
+/// Cuts leaves of at least so many rows, whose people are grouped anew by signature. Rings say everybody's signature. A cut is tried if its chance to
+/// pass is at least `sure`.
 ///
 /// # Errors
 /// As for [`leaves_with_worlds`].
 pub(super) fn regions(
     microdata: &Microdata,
     l: usize,
-    least: usize,
+    (least, sure): (usize, f32),
     source: &impl Source,
     monitor: &Monitor,
 ) -> Result<Leaves> {
     let (values, worlds, cuts) = (&microdata.sensitive_codes, Worlds::Renamings, Cuts::Tight);
-    Fair { microdata, values, l, worlds, least: least.max(l), without_rings: false, cuts, source, monitor }.leaves()
+    let least = least.max(l);
+    Fair { microdata, values, l, worlds, least, sure, without_rings: false, cuts, source, monitor }.leaves()
 }
 
 /// Returns the bytes of a row while a table is cut into [`leaves_with_worlds`]. These are for its way through the cuts, with room to cut, its value, its place

@@ -497,7 +497,7 @@ impl SignaturesReader {
     }
 }
 
-/// Replaces signatures by those of rings or regions, in the order of signatures and their numbers.
+/// Replaces signatures by those of rings or regions, in order of signature and number.
 ///
 /// Returns the place of each entry in that order, and the lasting number of each ring or region.
 fn by_ring(sets: &mut Vec<(Box<[u32]>, u32)>, signature_of: &Codes, ring_of: &[i64]) -> (Codes, Vec<i64>) {
