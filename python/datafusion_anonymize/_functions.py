@@ -215,11 +215,14 @@ def anatomy(
     sensitive: Columns | None = None,
     within: str | None = None,
     id: str | None = None,
+    groups: Literal["cohort", "close"] | None = None,
+    reader: Literal["stranger", "participant"] | None = None,
+    previous: Inputs | None = None,
     seed: Seed | None = None,
     insensitive: Columns | None = None,
     cells: int | Literal["auto"] | None = None,
 ) -> Release:
-    """Returns one release with exact quasi-identifiers beside the sensitive values of their group.
+    """Returns a release with exact quasi-identifiers beside the sensitive values of their group.
 
     Example:
         an.anatomy(patients, l=5, quasi=["age", "zip"], sensitive="disease", id="patient_id")
@@ -232,6 +235,12 @@ def anatomy(
             columns' metadata]
         within: each value of this column is anonymized as a table of its own
         id: the identifier: one row per person. Never published [the columns' metadata]
+        groups: who shares a group: people of the whole table, in one release; or neighbours who come together, for
+            ever, so that people may be in several releases ["cohort"]
+        reader: with groups "close", for whom the bound holds: a reader who knows nobody's value, or also one who
+            knows their own and others' values ["stranger"]
+        previous: the earlier releases: the last one, which knows those before it, or a list in their order; paths
+            are stored private views
         seed: a long secret text, for reproducible runs [drawn]
         insensitive: columns to keep as they are; whoever knows them of somebody finds the row by them
         cells: in how many parts a release is made, one after the other, so that none is larger than memory (or

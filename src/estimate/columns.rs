@@ -75,6 +75,8 @@ pub(crate) struct Released {
     pub groups: bool,
     /// True if rows are in no groups that are told: what they carry is of the whole release, and nobody need be at an end of an interval.
     pub alone: bool,
+    /// True if all rows are people: counterfeits have values in lists only.
+    pub listed: bool,
     /// True if rows say themselves whether they are counterfeits, as only the publisher's do.
     pub marked: bool,
     /// True if rows have single values of others than their people, and say not which.
@@ -155,7 +157,8 @@ impl Released {
                  counterfeits would be counted as people: select them, too"
             ));
         }
-        Ok(Self { columns, groups, alone, marked: groups && has(COUNTERFEIT_MARK), perturbed, description })
+        let (listed, marked) = (form == Some(release::Form::Anatomy), groups && has(COUNTERFEIT_MARK));
+        Ok(Self { columns, groups, alone, listed, marked, perturbed, description })
     }
 
     /// Returns the same columns in an unopened release of the same publication. It tells of their values by the
@@ -186,7 +189,7 @@ impl Released {
     /// # Errors
     /// Then.
     pub(crate) fn refuse_people(&self, function: &str, by_person: bool) -> Result<()> {
-        match by_person && !self.marked {
+        match by_person && !self.marked && !self.listed {
             true => Err(refusal!(
                 function,
                 argument "release",

@@ -7,6 +7,7 @@ use datafusion::arrow::compute::can_cast_types;
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::utils::quote_identifier;
 use datafusion::common::{Column, Result, TableReference, internal_err};
+use datafusion::functions_nested::expr_fn::array_element;
 use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, cast};
 
 use super::csv_separators::separated;
@@ -256,6 +257,11 @@ impl Input {
                 names.join(", ")
             ));
         }
+        if let (true, Ok(listed)) = (parts.is_empty(), self.column(sensitive.name()))
+            && item_of(&listed.field).is_some()
+        {
+            return self.labelled_value(sensitive.name(), id);
+        }
         let plan = self.plan.clone();
         let composed = match parts.is_empty() {
             true => Self { plan, ..*self },
@@ -263,6 +269,31 @@ impl Input {
         };
         let value = Expr::Column(composed.column(sensitive.name())?.column).alias(OWN_VALUE);
         self.plan = with_column(composed.plan, value)?;
+        self.column(OWN_VALUE)
+    }
+
+    /// Returns the value that everybody was published with in a list of values: the one at their label.
+    fn labelled_value(&mut self, sensitive: &str, id: &str) -> Result<InputColumn> {
+        let Ok(label) = self.column(LABEL) else {
+            return Err(refusal!(
+                self.function,
+                argument self.argument,
+                "previous has lists of values in column {sensitive}, and no column {LABEL}, which says whose value is which: one that has changed is \
+                 refused. Pass the private releases as they are, or previous => (SELECT {id}, {sensitive}, {SIGNATURE}, {LABEL}, ring FROM ..)"
+            ));
+        };
+        if !label.field.data_type().is_integer() {
+            return Err(refusal!(
+                self.function,
+                argument self.argument,
+                "column {LABEL} of previous must be a whole number, as in a private release; it is {}",
+                label.field.data_type()
+            ));
+        }
+        let signature = self.column(SIGNATURE)?;
+        let place = cast(Expr::Column(label.column), DataType::Int64);
+        let value = array_element(Expr::Column(signature.column), place).alias(OWN_VALUE);
+        self.plan = with_column(self.plan.clone(), value)?;
         self.column(OWN_VALUE)
     }
 

@@ -148,20 +148,27 @@ impl Policy {
 
     /// Fails when earlier releases were made with a smaller m.
     pub(super) fn check_signatures(&self, known: &Signatures) -> crate::error::Result<()> {
-        let lengths = || known.all().iter().map(|signature| signature.len());
-        let short = lengths().filter(|&length| length < self.m).count();
-        if short == 0 {
-            return Ok(());
-        }
-        Err(Error::refused(format!(
-            "m = {} is more than the earlier releases were made with: {} of the {} signatures in `previous` have fewer \
-             values; the largest m that they allow is {}",
-            self.m,
-            thousands(short),
-            thousands(known.all().len()),
-            lengths().min().unwrap_or(0),
-        )))
+        check_signatures("m", self.m, known)
     }
+}
+
+/// Checks that no known signature has fewer values than the parameter of this name asks for.
+///
+/// # Errors
+/// When earlier releases were made with a smaller number.
+pub(super) fn check_signatures(parameter: &str, least: usize, known: &Signatures) -> crate::error::Result<()> {
+    let lengths = || known.all().iter().map(|signature| signature.len());
+    let short = lengths().filter(|&length| length < least).count();
+    if short == 0 {
+        return Ok(());
+    }
+    Err(Error::refused(format!(
+        "{parameter} = {least} is more than the earlier releases were made with: {} of the {} signatures in `previous` have fewer \
+         values; the largest {parameter} that they allow is {}",
+        thousands(short),
+        thousands(known.all().len()),
+        lengths().min().unwrap_or(0),
+    )))
 }
 
 /// Returns the largest move (`x_v <= most_v`) that leaves m-eligible rows, `None` if there is none.

@@ -69,7 +69,7 @@ fn best_guess(method: &AnyMethod) -> (f64, f64) {
 #[test]
 fn one_known_value_tells_of_other_groups() {
     let invariant = alone(|| best_guess(&AnyMethod::MInvariance(MInvariance::of_cohort(2))));
-    let anatomy = alone(|| best_guess(&AnyMethod::Anatomy(Anatomy { l: 2 })));
+    let anatomy = alone(|| best_guess(&AnyMethod::Anatomy(Anatomy::new(2))));
     let close = MInvariance::new(2).with_reader(Reader::Participant);
     let close = alone(|| best_guess(&AnyMethod::MInvariance(close)));
     for (name, (mean, most)) in

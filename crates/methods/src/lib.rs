@@ -43,6 +43,7 @@ mod against;
 mod assignment;
 mod balance;
 mod capabilities;
+mod close;
 mod deal;
 mod every_row;
 mod extent;
@@ -388,7 +389,7 @@ impl AnyMethod {
 mod tests {
     use super::anatomy::Anatomy;
     use super::m_distinct::{MDistinct, Possible};
-    use super::m_invariance::{Assignment, MInvariance};
+    use super::m_invariance::{Assignment, Grouping, MInvariance, Reader};
     use super::mondrian::{Cuts, Mondrian};
     use super::muco::Muco;
     use super::sequential::{Loss, NonSequential, Sequential, SequentialRelease, Worlds};
@@ -404,7 +405,8 @@ mod tests {
             AnyMethod::MDistinct(MDistinct { updates: Possible::Any, ..MDistinct::new(4) }),
             AnyMethod::MDistinct(MDistinct::new(4).with_exact(true)),
             AnyMethod::Mondrian(Mondrian::new(5)),
-            AnyMethod::Anatomy(Anatomy { l }),
+            AnyMethod::Anatomy(Anatomy::new(l)),
+            AnyMethod::Anatomy(Anatomy::new(l).with_groups(Grouping::Close).with_reader(Reader::Participant)),
             AnyMethod::Muco(Muco::try_new(0.5, None, cuts).unwrap()),
             AnyMethod::SequentialWorlds(Worlds { l, cuts }),
             AnyMethod::SequentialRelease(SequentialRelease { p, loss }),

@@ -10,7 +10,7 @@ use super::AnyMethod;
 use super::anatomy::Anatomy;
 use super::choices::{alone, orders};
 use super::dynamic::Dynamic;
-use super::m_invariance::{MInvariance, Reader};
+use super::m_invariance::{Grouping, MInvariance, Reader};
 use super::mondrian::{Cuts, Mondrian};
 use super::muco::Muco;
 use super::sample::Table;
@@ -115,6 +115,8 @@ fn a_participant_learns_of_others() {
     let mondrian = Mondrian { l: Some(2), fair: true, ..Mondrian::new(1) };
     let methods = [
         AnyMethod::Anatomy(Anatomy::new(2)),
+        AnyMethod::Anatomy(Anatomy::new(2).with_groups(Grouping::Close)),
+        AnyMethod::Anatomy(Anatomy::new(2).with_groups(Grouping::Close).with_reader(Reader::Participant)),
         AnyMethod::MInvariance(MInvariance::of_cohort(2)),
         AnyMethod::MInvariance(MInvariance::new(2)),
         AnyMethod::MInvariance(MInvariance::new(2).with_reader(Reader::Participant)),
@@ -128,7 +130,8 @@ fn a_participant_learns_of_others() {
         let name = format!("{} {}", method.name(), method.parameters_text().unwrap());
         let bounded = match &method {
             AnyMethod::MInvariance(method) => method.reader == Reader::Participant,
-            method => matches!(method, AnyMethod::Anatomy(_)),
+            AnyMethod::Anatomy(method) => method.groups == Grouping::Cohort || method.reader == Reader::Participant,
+            _ => false,
         };
         let Learned { stranger, certain, everybody, guess } = alone(|| learned(&method));
         println!(

@@ -68,7 +68,7 @@ impl ReleaseFindings {
     /// Adds those of a part.
     pub fn add(&mut self, part: &ReleasedTable, promises: &[Promise]) {
         let found = part.findings(promises);
-        self.rows += part.rows() as u64;
+        self.rows += part.sizes().iter().sum::<u64>();
         self.groups += part.groups() as u64;
         self.counterfeits += part.counterfeits();
         self.largest = self.largest.max(part.largest());
@@ -85,7 +85,7 @@ impl ReleaseFindings {
         }
     }
 
-    /// Returns the numbers of rows, groups and counterfeits so far.
+    /// Returns the numbers of rows, groups and counterfeits so far. Rows include counterfeits without rows.
     pub fn figures(&self) -> [u64; 3] {
         [self.rows, self.groups, self.counterfeits]
     }
@@ -151,9 +151,10 @@ impl ReleasedTable {
             found.push(self.intervals());
             found.extend((!self.hidden).then(|| self.one_interval()));
         }
-        if self.values.is_some() && self.sensitive.is_empty() && self.rows() > 0 {
+        if self.listed && self.rows() > 0 {
             let name = "one list of values in a group";
             found.push(Finding::none(name, self.torn_lists, self.groups(), "groups have several"));
+            found.push(self.list_lengths());
         }
         found.extend(promises.iter().map(|&promise| self.promise(promise)));
         found.extend(self.order());
@@ -181,7 +182,18 @@ impl ReleasedTable {
         let sizes = self.sizes();
         let lies = |(&group, &size): (&u32, &i64)| u64::try_from(size) != Ok(sizes[group as usize]);
         let wrong = self.group.iter().zip(&self.size).filter(|row| lies(*row)).count();
-        Finding::none("group_size is the number of rows", wrong, self.rows(), "rows say otherwise")
+        let name = match self.listed {
+            true => "group_size is the number of rows and counterfeits",
+            false => "group_size is the number of rows",
+        };
+        Finding::none(name, wrong, self.rows(), "rows say otherwise")
+    }
+
+    /// Checks that lists have a value for each row and each counterfeit of the group.
+    fn list_lengths(&self) -> Finding {
+        let total = |histogram: &Vec<(u32, u64)>| histogram.iter().map(|entry| entry.1).sum::<u64>();
+        let wrong = self.histograms.iter().zip(self.sizes()).filter(|(list, size)| total(list) != *size).count();
+        Finding::none("lists have group_size values", wrong, self.groups(), "groups have more or fewer")
     }
 
     /// Checks that each group has a real row, and that its rows agree. Without a real row it should not be published.

@@ -39,6 +39,8 @@ pub struct ReleasedTable {
     pub(super) histograms: Vec<Vec<(u32, u64)>>,
     /// The sensitive values by code.
     pub(super) values: Option<ArrayRef>,
+    /// True if rows have the list of their group's values: counterfeits have no rows.
+    pub(super) listed: bool,
     /// Groups with rows that differ in their lists of values.
     pub(super) torn_lists: usize,
     /// Code of each row in the column within, 0 without one.
@@ -96,6 +98,7 @@ impl ReleasedTable {
             sensitive: Vec::new(),
             histograms: vec![Vec::new(); group.iter().max().map_or(0, |most| *most as usize + 1)],
             values: None,
+            listed: false,
             torn_lists: 0,
             within: match &columns.within {
                 Some(name) => as_they_come(&column(name)?.1)?,
@@ -120,10 +123,14 @@ impl ReleasedTable {
         self.histograms.len()
     }
 
-    /// Returns the rows of each group.
+    /// Returns the rows of each group. Where counterfeits have none, those that the group says it has are added.
     pub(super) fn sizes(&self) -> Vec<u64> {
-        let mut sizes = vec![0; self.groups()];
+        let mut sizes = vec![0_u64; self.groups()];
         self.group.iter().for_each(|&group| sizes[group as usize] += 1);
+        if self.listed {
+            let said = self.of_groups(&self.counterfeits);
+            sizes.iter_mut().zip(said).for_each(|(size, said)| *size = size.saturating_add_signed(said));
+        }
         sizes
     }
 
@@ -154,6 +161,7 @@ impl ReleasedTable {
             self.values = Some(values);
             return Ok(());
         };
+        self.listed = true;
         let pairs = lists.values().as_struct_opt().filter(|pairs| pairs.num_columns() == 2);
         let pairs =
             pairs.ok_or_else(|| Error::refused("the sensitive column is a list of something else than counts"))?;

@@ -159,7 +159,8 @@ pub(in crate::sql) fn table(mut arguments: Arguments, _options: &AnonymizeOption
         column.field = Arc::new(field);
     }
     let numbers = release.has(GROUP_ID);
-    let own = [(numbers, GROUP_ID), (released.groups, GROUP_SIZE), (released.groups, COUNTERFEITS)];
+    let counts = released.groups && !released.listed;
+    let own = [(numbers, GROUP_ID), (counts, GROUP_SIZE), (counts, COUNTERFEITS)];
     for (_, name) in own.into_iter().filter(|(there, _)| *there) {
         exprs.push(Expr::Column(release.column(name)?.column));
     }
@@ -168,7 +169,7 @@ pub(in crate::sql) fn table(mut arguments: Arguments, _options: &AnonymizeOption
     let given = (hierarchies.is_some(), prior.is_some());
     let inputs = [original.project(originals)?, rows].into_iter().chain(hierarchies).chain(prior).collect();
     let (hierarchies, prior) = given;
-    let (sensitive, counts, alone) = (sensitive.is_some(), released.groups, released.alone);
+    let (sensitive, alone) = (sensitive.is_some(), released.alone);
     let computation =
         QueryAccuracy { workload, columns, sensitive, numbers, counts, alone, hierarchies, prior, distribution, seed };
     Ok(Computed::new(Arc::new(computation), inputs).made_with(made_with).table())

@@ -47,7 +47,7 @@ impl Source {
         if self.released.marked {
             return Ok(cast(not(self.released_column(COUNTERFEIT_MARK)?), DataType::Float64));
         }
-        if !self.released.groups {
+        if !self.released.groups || self.released.listed {
             return Ok(lit(1.0));
         }
         let (size, counterfeits) = (self.released_column(GROUP_SIZE)?, self.released_column(COUNTERFEITS)?);

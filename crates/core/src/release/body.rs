@@ -11,7 +11,7 @@ pub enum Body {
         /// Least and greatest published code of each group and quasi-identifier.
         intervals: Intervals,
     },
-    /// Each member its own quasi-identifiers, beside the histogram of its group's sensitive values.
+    /// Each person their own quasi-identifiers, beside the histogram of the group's sensitive values. Counterfeits have values, and no rows.
     Histogram,
     /// Each member values that were drawn at random, and no group.
     Perturbed(Perturbed),

@@ -61,9 +61,10 @@ pub struct Shape {
 
 /// Number of the group: random, without order.
 pub const GROUP_ID: &str = "group_id";
-/// Rows of the group, counterfeits included; where there are no groups, of the release.
+/// Rows of the group, counterfeits included; where there are no groups, of the release. Beside lists of the group's values, their number:
+/// counterfeits have no rows there.
 pub const GROUP_SIZE: &str = "group_size";
-/// Counterfeits among these rows.
+/// Counterfeits among these.
 pub const COUNTERFEITS: &str = "counterfeits";
 /// Role of the number of the group.
 const GROUP: &str = "group";
@@ -98,7 +99,7 @@ pub fn reserved_names(view: View) -> &'static [&'static str] {
 ///   value; with hierarchies, all have the last child `node`, a text, NULL for attributes without hierarchy, and those with one
 ///   carry its [fingerprint](TREE_KEY), if the layout's fields do.
 /// - [`Form::Anatomy`]: quasi-identifiers as they are, and of the sensitive attribute a `List<Struct<value, count>>`: the
-///   values of the row's group and how many of its rows have them.
+///   values of the row's group and how many of its rows have them. Counterfeits have values there, and no rows.
 /// - [`Form::Perturbed`]: all columns as they are.
 /// - [`Form::Rows`]: as [`Form::Intervals`], but for `nulls`; and the columns that travel with the sensitive attribute as they are.
 /// - [`Form::Worlds`]: the identifier, a `List` of the partners' identifiers, and a `List` of commitments.

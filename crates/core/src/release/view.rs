@@ -56,7 +56,9 @@ impl Published {
     /// Draws the order of the rows and the numbers of the groups. `schema` lists the wanted columns of the release's
     /// schema, by name.
     pub fn new(mut release: Release, schema: SchemaRef, order: RowOrder, rng: &mut impl Rng) -> Self {
-        let (order, numbers) = order::draw(&release.groups, order, rng);
+        // Beside lists of all values of a group, rows are of people.
+        let counterfeits = release.body.form() != Form::Anatomy;
+        let (order, numbers) = order::draw(&release.groups, counterfeits, order, rng);
         // A field whose metadata are not ours has none.
         let sensitive = release.microdata.sensitive.as_ref();
         let parts = sensitive.and_then(|attribute| parts_of(&attribute.field).ok()).unwrap_or_default();
@@ -71,7 +73,7 @@ impl Published {
         Self { base: i64::from(tag) << 32, ..self }
     }
 
-    /// Returns the number of rows, counterfeits included.
+    /// Returns the number of rows, with those of counterfeits, if these have rows.
     pub fn len(&self) -> usize {
         self.order.len()
     }

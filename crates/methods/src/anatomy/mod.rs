@@ -3,8 +3,13 @@
 //! # Guarantee
 //! In every group no sensitive value makes up more than `1/l` of the rows, and a row tells its group but not which of the
 //! group's values is its own (*l-diversity*, frequency form). Whoever knows that somebody is in the table finds the row, which
-//! is what the method gives up; the sensitive value stays uncertain with probability at most `1/l`. For one release, and
-//! two releases of overlapping data can contradict each other.
+//! is what the method gives up; the sensitive value stays uncertain with probability at most `1/l`. Groups of the whole table
+//! ([`Grouping::Cohort`], the default) are for one release, and two releases of overlapping data can contradict each other.
+//!
+//! [`Grouping::Close`] is for releases of people who come and go: the groups are rings for ever ([`close`](super::close)), as those of `m_invariant`. A
+//! release has a row for each person present, with exact quasi-identifiers. Beside it stands the list of all values of the ring, those of absent people
+//! included: *counterfeits*, which have no row. A group says how many it has, and not which values they are. So a release is a function of rings with their
+//! values, of who is present, and of quasi-identifiers, and the bound is `1/l` in view of all releases (theorems A and B of `docs/theory.md`).
 //!
 //! # Method
 //! X. Xiao and Y. Tao, *Anatomy: Simple and Effective Privacy Preservation*, VLDB 2006: groups of rows with different
@@ -15,22 +20,31 @@
 //! # Cost
 //! O(n log n).
 
+use datafusion::common::Result as EngineResult;
+use rand::Rng;
 use rand_chacha::ChaCha20Rng;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use super::capabilities::CellColumns;
-use super::given::{Declared, Trial};
+use super::close::{CloseGroups, CloseMethod, Grouping, Reader, check_rings};
+use super::given::{Declared, Given, Trial};
 use super::lots::Lots;
+use super::mondrian::{self, Source, Streams};
 use super::parameters::{FunctionSignature, Kind, Parameter};
 use super::seen::Seen;
-use super::{Against, CellsBy, Method, Monitor, Needs, OfParticipants, Promises, State, assignment};
+use super::state::Signatures;
+use super::{
+    Against, CellsBy, Foreseen, Method, Monitor, Needs, OfParticipants, Promises, State, StateKind, assignment, balance,
+};
 use crate::error::{Error, Result};
 use crate::microdata::{Microdata, of_width};
-use crate::release::{Body, Form, Groups, Promise, Release};
+use crate::release::{Body, Form, Groups, Lineage, Promise, Release};
 
 #[cfg(test)]
 mod enumeration;
+#[cfg(test)]
+mod releases;
 #[cfg(test)]
 mod tests;
 
@@ -41,12 +55,43 @@ mod tests;
 pub struct Anatomy {
     /// Least number of sensitive values in a group, at least 2.
     pub l: usize,
+    /// Choice of the people who share a group. Only those of [`Grouping::Close`] go on in later releases.
+    #[serde(default = "Grouping::unsaid", skip_serializing_if = "Grouping::is_unsaid")]
+    pub groups: Grouping,
+    /// The best informed reader for whom close groups keep the bound.
+    #[serde(default, skip_serializing_if = "Reader::is_stranger")]
+    pub reader: Reader,
 }
 
 impl Anatomy {
+    setters! {
+        /// Sets the choice of the people who share a group.
+        with_groups(groups: Grouping);
+        /// Sets the best informed reader for whom close groups keep the bound.
+        with_reader(reader: Reader);
+    }
+
     /// Returns the method with groups of at least `l` different values.
     pub fn new(l: usize) -> Self {
-        Self { l }
+        Self { l, groups: Grouping::Cohort, reader: Reader::default() }
+    }
+
+    /// Returns close groups of all rows, beside what is known of some of them; `first` is the random part of the numbers of new rings.
+    fn draw_close(
+        &self,
+        microdata: &Microdata,
+        known: &Signatures,
+        monitor: &Monitor,
+        (source, first): (&impl Source, i64),
+    ) -> Result<Groups> {
+        if microdata.quasi.is_empty() {
+            return Err(Error::refused("there is no quasi-identifier in the table; a release needs one"));
+        }
+        balance::check_signatures("l", self.l, known)?;
+        let close = CloseGroups { method: self, microdata, known, source, first, monitor };
+        let (groups, new, _) = monitor.phase("grouping", || close.groups())?;
+        monitor.phase("check", || check_rings(microdata, &groups, known, &new, self.l))?;
+        Ok(groups)
     }
 
     /// Returns the groups of rows with different values; `rows` lists the rows of each value that occurs.
@@ -94,7 +139,7 @@ impl Anatomy {
 impl Declared for Anatomy {
     const SIGNATURE: FunctionSignature<'static> = FunctionSignature {
         name: "anatomy",
-        about: "one release with exact quasi-identifiers beside the sensitive values of their group",
+        about: "a release with exact quasi-identifiers beside the sensitive values of their group",
         parameters: &[
             Parameter::INPUT,
             Parameter::required("l", Kind::Integer, "5")
@@ -104,6 +149,14 @@ impl Declared for Anatomy {
             Parameter::SENSITIVE,
             Parameter::WITHIN,
             Parameter::ID,
+            Parameter::word("groups", &["cohort", "close"], "'close'").says(
+                "who shares a group: people of the whole table, in one release; or neighbours who come together, for ever, so that people may be in \
+                 several releases",
+            ),
+            Parameter::word("reader", &["stranger", "participant"], "'participant'").says(
+                "with groups 'close', for whom the bound holds: a reader who knows nobody's value, or also one who knows their own and others' values",
+            ),
+            Parameter::PREVIOUS,
             Parameter::SEED,
             Parameter::PRIVATE,
             Parameter::INSENSITIVE,
@@ -114,6 +167,47 @@ impl Declared for Anatomy {
 
     const TRIALS: &'static [Trial] =
         &[Trial { parameter: "l", arguments: "{}", form: Form::Anatomy, bounded: true, reader: None, by_values: true }];
+
+    /// # Errors
+    /// When a reader is named whom groups of the whole table do not ask for, or earlier releases are given, of which these know nothing.
+    fn of(given: &Given<'_>) -> EngineResult<Self> {
+        let method: Self = given.parameters()?;
+        let of_cohort = method.groups == Grouping::Cohort;
+        if of_cohort && given.is_given("reader") {
+            return Err(given.refused(
+                "reader",
+                format!(
+                    "groups of the whole table keep one bound for all readers: leave reader out, or write {}",
+                    given.write("groups", "'close'")
+                ),
+            ));
+        }
+        if of_cohort && given.is_given("previous") {
+            return Err(given.refused(
+                "previous",
+                format!(
+                    "groups of the whole table know of no earlier release: leave previous out and publish people who are in none, or write {}",
+                    given.write("groups", "'close'")
+                ),
+            ));
+        }
+        Ok(method)
+    }
+}
+
+impl CloseMethod for Anatomy {
+    fn least(&self) -> usize {
+        self.l
+    }
+
+    fn reader(&self) -> Reader {
+        self.reader
+    }
+
+    /// Returns the bytes of a counterfeit: its place among the members, and its value.
+    fn counterfeit_bytes(&self, counterfeits: usize, _quasi: usize) -> usize {
+        counterfeits.saturating_mul(16)
+    }
 }
 
 impl Method for Anatomy {
@@ -121,55 +215,107 @@ impl Method for Anatomy {
         Form::Anatomy
     }
 
+    fn state(&self) -> Option<StateKind> {
+        match self.groups {
+            Grouping::Close => Some(StateKind::Rings),
+            Grouping::Cohort => None,
+        }
+    }
+
+    /// Needs an identifier where people are remembered.
     fn needs(&self) -> Needs {
-        Needs { sensitive: true, ..Needs::default() }
+        Needs { id: self.groups == Grouping::Close, sensitive: true, ..Needs::default() }
     }
 
     fn guarantee(&self) -> String {
-        format!("{}-diversity (frequency)", self.l)
+        match self.groups {
+            Grouping::Close => format!("{}-diversity over releases", self.l),
+            Grouping::Cohort => format!("{}-diversity (frequency)", self.l),
+        }
     }
 
     fn against(&self) -> Against {
-        Against::Program
+        match self.reader {
+            Reader::Participant => Against::Participant,
+            Reader::Stranger => Against::Program,
+        }
     }
 
-    /// Returns the bound of its groups: values are dealt uniformly, and no group depends on another.
+    /// Returns the bound of groups that do not depend on each other. Values of groups of the cohort are dealt uniformly.
     fn of_participants(&self) -> OfParticipants {
-        OfParticipants::among(self.l.saturating_sub(1))
+        let others = self.l.saturating_sub(1);
+        match (self.groups, self.reader) {
+            (Grouping::Cohort, _) => OfParticipants::among(others),
+            (Grouping::Close, Reader::Participant) => OfParticipants::always_among(others),
+            (Grouping::Close, Reader::Stranger) => OfParticipants::NONE,
+        }
+    }
+
+    fn foresees(&self) -> Foreseen {
+        match self.groups {
+            Grouping::Close => Foreseen::ByValues { least: Some(self.l) },
+            Grouping::Cohort => Foreseen::ByItself,
+        }
     }
 
     fn promises(&self) -> Option<Promises> {
-        Some(Promises::of_groups(vec![Promise::Frequency { l: self.l }]))
+        Some(match self.groups {
+            Grouping::Close => Promises::of_signatures(self.l, Lineage::Invariant),
+            Grouping::Cohort => Promises::of_groups(vec![Promise::Frequency { l: self.l }]),
+        })
     }
 
-    /// Cuts cells by identifiers, in which people who are in two parts meet. A publication does not look for them.
+    /// Cuts cells by identifiers, in which people who are in two parts meet. A publication does not look for them in groups of the cohort.
     fn cells(&self, columns: CellColumns) -> Result<CellsBy, &'static str> {
         match columns.within {
-            Some(within) if !columns.remembered || columns.identifier.is_none() => Ok(within),
+            Some(within)
+                if self.groups == Grouping::Cohort && (!columns.remembered || columns.identifier.is_none()) =>
+            {
+                Ok(within)
+            }
             _ => columns.by_identifier(),
         }
     }
 
-    /// Adds up each row's place in its value's list, member, and count. The count has a place among the counts,
-    /// and nearly every row may have a value of its own.
-    fn working_bytes(&self, rows: usize, _quasi: usize) -> usize {
-        rows * 96
+    fn not_repositioned(&self) -> Option<(&'static str, &'static str)> {
+        (self.groups == Grouping::Close).then_some((
+            "groups",
+            "snapshots are made eligible as a whole, not the new people in them, so a snapshot could be refused, and none could be published after \
+             it: leave groups out, for records of people who are in one snapshot each",
+        ))
+    }
+
+    /// Adds up the bytes of each row. In groups of the cohort, a row has its place in its value's list, member, and count. The count has a place among the
+    /// counts, and nearly every row may have a value of its own. In close groups it has its positions, and its place in the ring.
+    fn working_bytes(&self, rows: usize, quasi: usize) -> usize {
+        match self.groups {
+            Grouping::Close => {
+                rows * (mondrian::leaves_with_worlds_bytes(quasi) + 16) + mondrian::axes_bytes(rows, quasi)
+            }
+            Grouping::Cohort => rows * 96,
+        }
     }
 
     /// Anonymizes a table.
     ///
     /// # Errors
-    /// [`Error::Refused`] when the most frequent sensitive value makes up more than `1/l` of the rows.
+    /// [`Error::Refused`] when the most frequent sensitive value makes up more than `1/l` of the rows, in close groups of those that are new; and there when
+    /// a person has another value than before.
     fn anonymize(
         &self,
         microdata: Microdata,
-        _state: &State,
+        state: &State,
         monitor: &Monitor,
         rng: &mut ChaCha20Rng,
     ) -> Result<Release> {
         microdata.sensitive()?;
         if self.l == 0 {
             return Err(Error::refused("l must be at least 2"));
+        }
+        if self.groups == Grouping::Close {
+            let (source, first) = (Streams(rng.random()), rng.random());
+            let groups = self.draw_close(&microdata, state.signatures()?, monitor, (&source, first))?;
+            return Ok(Release { microdata, groups, body: Body::Histogram, withheld: 0 });
         }
         let codes = &microdata.sensitive_codes;
         // Rows stand in the order of a keyed hash; within a value they stay so until they are shuffled.

@@ -33,7 +33,7 @@ proptest! {
         let mut counts: BTreeMap<i32, usize> = BTreeMap::new();
         sensitive.iter().for_each(|&value| *counts.entry(value).or_default() += 1);
         let eligible = counts.values().all(|count| count * l <= rows);
-        let batch = match table.publish(&AnyMethod::Anatomy(Anatomy { l }), View::Public, seed) {
+        let batch = match table.publish(&AnyMethod::Anatomy(Anatomy::new(l)), View::Public, seed) {
             Ok(batch) => batch,
             Err(error) => {
                 prop_assert!(!eligible, "{error}");
@@ -77,7 +77,7 @@ proptest! {
         let table = table(rows, 7, seed);
         let mut order: Vec<usize> = (0..rows).collect();
         order.shuffle(&mut ChaCha20Rng::seed_from_u64(seed ^ 1));
-        let method = AnyMethod::Anatomy(Anatomy { l });
+        let method = AnyMethod::Anatomy(Anatomy::new(l));
         match (table.publish(&method, View::Public, 5), table.permuted(&order).publish(&method, View::Public, 5)) {
             (Ok(a), Ok(b)) => prop_assert_eq!(a, b),
             (a, b) => prop_assert_eq!(a.unwrap_err().to_string(), b.unwrap_err().to_string()),
@@ -97,7 +97,7 @@ fn groups_are_drawn_uniformly() {
     };
     let mut together = vec![0_f64; 400];
     for seed in 0..DRAWS {
-        let (release, _) = table.anonymize(&AnyMethod::Anatomy(Anatomy { l: 2 }), seed).unwrap();
+        let (release, _) = table.anonymize(&AnyMethod::Anatomy(Anatomy::new(2)), seed).unwrap();
         for pair in release.groups.members.chunks_exact(2) {
             let who = |row: u32| release.microdata.quasi_at(row, 0) as usize;
             together[who(pair[0]) * 20 + who(pair[1])] += 1.0;
@@ -116,7 +116,7 @@ fn groups_are_drawn_uniformly() {
 fn broken_releases_are_caught() {
     let sample =
         Table { quasi: vec![(0..6).map(Some).collect()], sensitive: Some(vec![1, 2, 3, 1, 2, 3]), ..Table::default() };
-    let anatomy = Anatomy { l: 3 };
+    let anatomy = Anatomy::new(3);
     let (release, _) = sample.anonymize(&AnyMethod::Anatomy(anatomy.clone()), 1).unwrap();
     let judged = |anatomy: &Anatomy, change: &dyn Fn(&mut Groups)| {
         let Groups { starts, members, sensitive, .. } = &release.groups;
@@ -126,7 +126,7 @@ fn broken_releases_are_caught() {
         anatomy.check(&release.microdata, &groups).map_or_else(|error| error.to_string(), |()| "fine".into())
     };
     assert_eq!(judged(&anatomy, &|_| {}), "fine");
-    assert!(judged(&Anatomy { l: 4 }, &|_| {}).contains("not l-diverse"));
+    assert!(judged(&Anatomy::new(4), &|_| {}).contains("not l-diverse"));
     assert!(judged(&anatomy, &|groups| groups.sensitive.swap(0, 1)).contains("another's sensitive value"));
     assert!(judged(&anatomy, &|groups| groups.members[0] = groups.members[1]).contains("a row in two places"));
     let last = |groups: &mut Groups| {

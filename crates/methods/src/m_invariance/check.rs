@@ -3,9 +3,9 @@
 
 use std::ops::Range;
 
-use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use crate::close::stay_together;
 use crate::error::{Error, Result};
 use crate::every_row::{Known, check_every_row};
 use crate::microdata::Microdata;
@@ -30,7 +30,7 @@ pub(super) struct Promise<'a> {
 
 impl Promise<'_> {
     pub(super) fn check(&self, groups: &Groups, intervals: &Intervals, withheld: usize) -> Result<()> {
-        if !self.stay_together(groups) {
+        if !stay_together(groups, self.known, &self.new, self.regions) {
             return Err(Error::internal(
                 "the release failed its own check (rings that are torn); nothing was published",
             ));
@@ -43,33 +43,6 @@ impl Promise<'_> {
         check_every_row(self.microdata, groups, intervals, self.known, withheld, |of_group, known| {
             self.broken_by(of_group, known)
         })
-    }
-
-    /// Returns true if rings and regions, where there are any, are whole.
-    ///
-    /// A ring is one group, with all of its people who are present and nobody else. A group of a region has people of this region, and new people.
-    fn stay_together(&self, groups: &Groups) -> bool {
-        if groups.rings.is_empty() {
-            return true;
-        }
-        let mut numbers = groups.rings.clone();
-        numbers.par_sort_unstable();
-        let ring_of = |row: u32| {
-            let before = self.known.number_of(row as usize);
-            before.map(|number| self.known.rings().get(number as usize).copied())
-        };
-        let is_whole = |group: usize| {
-            let ring = groups.rings[group];
-            let is_new = self.new.contains(&ring);
-            let people = groups.members[groups.range(group)].iter().filter(|row| **row != COUNTERFEIT);
-            people.copied().all(|row| match ring_of(row) {
-                Some(before) => !is_new && before == Some(ring),
-                None => is_new || self.regions,
-            })
-        };
-        numbers.len() == groups.len()
-            && (self.regions || numbers.windows(2).all(|pair| pair[0] < pair[1]))
-            && (0..groups.len()).into_par_iter().with_min_len(64).all(is_whole)
     }
 
     /// Returns true if new people under each signature are equally many of each value.

@@ -5,10 +5,10 @@ use std::cmp::Reverse;
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
-use crate::WHERE_VALUES_CHANGE;
 use crate::assignment::wanted_by_value;
 use crate::balance::Moves;
-use crate::error::{Error, Result, thousands};
+use crate::close::refuse_changed;
+use crate::error::Result;
 use crate::lots::Lots;
 use crate::microdata::{Microdata, of_width};
 use crate::split::Lists;
@@ -82,15 +82,6 @@ impl<'a> SideBySide<'a> {
     fn of_row(&self, bucket: u32, value: u32) -> usize {
         self.of(bucket, value).unwrap_or_else(|| unreachable!("rows are in buckets of their value"))
     }
-}
-
-/// Refuses values that are not what they were: a value that changes in a group beside counterfeits, which do not change, is known to be a person's.
-pub(super) fn refuse_changed(people: usize) -> Error {
-    Error::refused(format!(
-        "{} people have another sensitive value than the one that they were published with, which must stay: next to counterfeits, whose values \
-         stay, a value that changes is a person's. Correct these rows. {WHERE_VALUES_CHANGE}",
-        thousands(people)
-    ))
 }
 
 /// Division of rows into buckets, with the new rows.

@@ -28,7 +28,6 @@
 
 mod check;
 mod choose;
-mod close;
 mod division;
 mod reference;
 mod regions;
@@ -56,8 +55,6 @@ use rand_chacha::ChaCha20Rng;
 use serde::{Deserialize, Serialize};
 
 use self::check::Promise;
-use self::close::CloseGroups;
-pub use self::close::{Grouping, Reader};
 use self::division::Division;
 pub use self::reference::Assignment;
 use self::reference::Reference;
@@ -65,6 +62,8 @@ use self::regions::Regions;
 pub use super::balance::{Balance, OnIneligible};
 use super::balance::{Moves, Policy};
 use super::capabilities::CellColumns;
+use super::close::{CloseGroups, CloseMethod};
+pub use super::close::{Grouping, Reader};
 use super::given::{Declared, Given, Trial};
 use super::lots::Lots;
 use super::mondrian::{self, Source, Streams};
@@ -297,6 +296,32 @@ impl MInvariance {
 
     fn policy(&self) -> Policy {
         Policy { m: self.m, balance: self.balance, on_ineligible: self.on_ineligible }
+    }
+}
+
+impl CloseMethod for MInvariance {
+    fn least(&self) -> usize {
+        self.m
+    }
+
+    fn reader(&self) -> Reader {
+        self.reader
+    }
+
+    fn counterfeit_bytes(&self, counterfeits: usize, quasi: usize) -> usize {
+        Self::counterfeit_bytes(self, counterfeits, quasi)
+    }
+
+    /// Refuses these people, pads or withholds them as the paper's method does, without a look at quasi-identifiers.
+    fn ineligible(
+        &self,
+        microdata: &Microdata,
+        monitor: &Monitor,
+        source: &impl Source,
+    ) -> Result<Option<(Groups, usize)>> {
+        let mut lots = source.at(microdata.rows, microdata.rows);
+        let Drawn { groups, withheld, .. } = self.draw(microdata, &Signatures::default(), monitor, &mut lots)?;
+        Ok(Some((groups, withheld)))
     }
 }
 

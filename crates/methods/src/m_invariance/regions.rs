@@ -19,8 +19,8 @@
 use std::ops::Range;
 
 use super::MInvariance;
-use super::close::{is_eligible, new_numbers};
 use super::division::{Division, NOWHERE};
+use crate::close::{most_frequent, new_numbers};
 use crate::deal::deal;
 use crate::error::{Error, Result};
 use crate::lots::Lots;
@@ -86,7 +86,7 @@ impl<S: Source> Regions<'_, S> {
         let part = if all { None } else { Some(microdata.part(fresh)) };
         let part = part.as_ref().unwrap_or(microdata);
         let mut next = division.regions.len() as u32;
-        if !is_eligible(part, m)? {
+        if !assignment::is_eligible(most_frequent(part)?, part.rows, m) {
             // The paper's method refuses these people, pads or withholds them, without a look at quasi-identifiers.
             division.enter(next);
             let withheld = method.assign_all(microdata, division, monitor, lots)?;

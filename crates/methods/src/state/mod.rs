@@ -152,6 +152,8 @@ impl StateKind {
     pub fn shape(kind: Option<Self>, view: View, form: Form, nodes: bool) -> Shape {
         let (signatures, labels, rings) =
             kind.map(Self::facts).map_or((false, false, false), |facts| (facts.signatures, facts.labels, facts.rings));
+        // Beside a list of values, the label says which is a person's own.
+        let labels = labels || signatures && form == Form::Anatomy;
         Shape { view, form, signatures, labels, rings, nodes, counted: false }
     }
 

@@ -5,7 +5,7 @@ use rand::seq::SliceRandom;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use crate::release::Groups;
+use crate::release::{COUNTERFEIT, Groups};
 
 /// Order in which the rows of a release leave.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -32,13 +32,20 @@ pub(super) struct Leaving {
     pub group: u32,
 }
 
-/// Draws the order in which all members leave, and the published number of each group.
+/// Draws the order in which members leave, and the published number of each group. Without `counterfeits` only people leave.
 ///
 /// Draws are the same whatever the order, so that a seed makes one release.
-pub(super) fn draw(groups: &Groups, order: RowOrder, rng: &mut impl Rng) -> (Vec<Leaving>, Vec<u32>) {
+pub(super) fn draw(
+    groups: &Groups,
+    counterfeits: bool,
+    order: RowOrder,
+    rng: &mut impl Rng,
+) -> (Vec<Leaving>, Vec<u32>) {
     let mut leaving = Vec::with_capacity(groups.members.len());
     for group in 0..groups.len() {
-        leaving.extend(groups.range(group).map(|member| Leaving { member: member as u32, group: group as u32 }));
+        let leaves = |member: &usize| counterfeits || groups.members[*member] != COUNTERFEIT;
+        let members = groups.range(group).filter(leaves);
+        leaving.extend(members.map(|member| Leaving { member: member as u32, group: group as u32 }));
     }
     leaving.shuffle(rng);
     let mut numbers: Vec<u32> = (1..=groups.len() as u32).collect();
@@ -65,7 +72,7 @@ mod tests {
     }
 
     fn drawn(groups: &Groups, order: RowOrder, seed: u64) -> (Vec<[u32; 2]>, Vec<u32>) {
-        let (leaving, numbers) = draw(groups, order, &mut ChaCha20Rng::seed_from_u64(seed));
+        let (leaving, numbers) = draw(groups, true, order, &mut ChaCha20Rng::seed_from_u64(seed));
         (leaving.iter().map(|leaving| [leaving.member, leaving.group]).collect(), numbers)
     }
 
@@ -89,6 +96,19 @@ mod tests {
                 }
             }
         }
+    }
+
+    /// Only people leave where counterfeits have no rows.
+    #[test]
+    fn counterfeits_stay() {
+        let mut groups = groups(100);
+        groups.members.iter_mut().step_by(3).for_each(|row| *row = COUNTERFEIT);
+        let (leaving, numbers) = draw(&groups, false, RowOrder::Groups, &mut ChaCha20Rng::seed_from_u64(5));
+        let mut left: Vec<u32> = leaving.iter().map(|leaving| leaving.member).collect();
+        left.sort_unstable();
+        let people = |member: &u32| groups.members[*member as usize] != COUNTERFEIT;
+        assert!(left.into_iter().eq((0..groups.members.len() as u32).filter(people)));
+        assert_eq!(numbers.len(), 100);
     }
 
     /// Each member of a group comes first as often as any other.

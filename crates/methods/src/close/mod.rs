@@ -1,27 +1,33 @@
 //! Close groups: neighbours of one cohort, who share a group in all releases.
 //!
 //! The *cohort* of a release are its new people. The method cuts the cohort by quasi-identifiers, with cuts that all worlds decide
-//! ([`fair`](super::super::mondrian)). The rings of the leaves are the groups: `m` people or a few more, all with different values. A ring never changes.
+//! ([`fair`](super::mondrian)). The rings of the leaves are the groups: `m` people or a few more, all with different values. A ring never changes.
 //! A later release publishes a ring while one of its people is present. It publishes all values of the ring, with counterfeits for absent people.
 //!
 //! [`Reader::Stranger`] tests cuts in `m` worlds, and puts neighbours of a leaf into one ring. A reader who knows nobody's value gives each value of a
 //! group at most `1/m` (theorem A of `docs/theory.md`). [`Reader::Participant`] tests cuts in all rearrangements inside of rings, and draws rings uniformly
 //! in each leaf. The bound then also holds for a reader who knows the values of any people outside of the group (theorem B).
+//!
+//! Three methods publish such groups, each in a form of its own: `m_invariant` the ranges of those present, `anatomy` their exact quasi-identifiers beside
+//! the values of the ring, and `muco` rows that are dealt inside of the ring. All of them leave the same ledger, [`Rings`](super::StateKind::Rings).
+
+mod check;
+#[cfg(test)]
+pub(crate) mod histories;
 
 use std::ops::Range;
 
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use super::division::refuse_changed;
-use super::{Drawn, MInvariance};
-use crate::error::{Error, Result};
+pub(crate) use self::check::{check_rings, stay_together};
+use crate::error::{Error, Result, thousands};
 use crate::microdata::{Microdata, of_width};
 use crate::mondrian::{self, Cuts, Source};
 use crate::release::{COUNTERFEIT, Groups};
 use crate::rings::Worlds;
 use crate::state::Signatures;
-use crate::{Monitor, assignment};
+use crate::{Monitor, WHERE_VALUES_CHANGE, assignment};
 
 /// Choice of the people who share a group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
@@ -36,11 +42,11 @@ pub enum Grouping {
 
 impl Grouping {
     /// Returns the mode of releases without the parameter.
-    pub(super) fn unsaid() -> Self {
+    pub(crate) fn unsaid() -> Self {
         Self::Cohort
     }
 
-    pub(super) fn is_unsaid(&self) -> bool {
+    pub(crate) fn is_unsaid(&self) -> bool {
         *self == Self::unsaid()
     }
 }
@@ -57,7 +63,7 @@ pub enum Reader {
 }
 
 impl Reader {
-    pub(super) fn is_stranger(&self) -> bool {
+    pub(crate) fn is_stranger(&self) -> bool {
         *self == Self::Stranger
     }
 
@@ -69,9 +75,50 @@ impl Reader {
     }
 }
 
+/// Facts about a method that publishes close groups.
+pub(crate) trait CloseMethod: Sync {
+    /// Returns the least number of different values in a ring.
+    fn least(&self) -> usize;
+
+    /// Returns the best informed reader for whom rings keep the bound.
+    fn reader(&self) -> Reader {
+        Reader::Stranger
+    }
+
+    /// Returns the way to cut the cohort.
+    fn cuts(&self) -> Cuts {
+        Cuts::Tight
+    }
+
+    /// Returns the bytes that some counterfeits take.
+    fn counterfeit_bytes(&self, counterfeits: usize, quasi: usize) -> usize;
+
+    /// Makes groups of new people of whom one value makes up too much, and counts the rows that are withheld; `None` if the method refuses such people.
+    ///
+    /// # Errors
+    /// Those of the method.
+    fn ineligible(
+        &self,
+        _microdata: &Microdata,
+        _monitor: &Monitor,
+        _source: &impl Source,
+    ) -> Result<Option<(Groups, usize)>> {
+        Ok(None)
+    }
+}
+
+/// Refuses values that are not what they were: a value that changes in a group beside counterfeits, which do not change, is known to be a person's.
+pub(crate) fn refuse_changed(people: usize) -> Error {
+    Error::refused(format!(
+        "{} people have another sensitive value than the one that they were published with, which must stay: next to counterfeits, whose values \
+         stay, a value that changes is a person's. Correct these rows. {WHERE_VALUES_CHANGE}",
+        thousands(people)
+    ))
+}
+
 /// Maker of the groups of a release: rings of earlier releases, and rings of new people.
-pub(super) struct CloseGroups<'a, S> {
-    pub method: &'a MInvariance,
+pub(crate) struct CloseGroups<'a, M, S> {
+    pub method: &'a M,
     pub microdata: &'a Microdata,
     pub known: &'a Signatures,
     pub source: &'a S,
@@ -80,12 +127,12 @@ pub(super) struct CloseGroups<'a, S> {
     pub monitor: &'a Monitor,
 }
 
-impl<S: Source> CloseGroups<'_, S> {
+impl<M: CloseMethod, S: Source> CloseGroups<'_, M, S> {
     /// Makes the groups, numbers new rings, and counts the rows that are withheld.
     ///
     /// # Errors
     /// When a person has another value than before. When one value makes up more than `1/m` of the new people, and the method refuses such people.
-    pub(super) fn groups(&self) -> Result<(Groups, Range<i64>, usize)> {
+    pub(crate) fn groups(&self) -> Result<(Groups, Range<i64>, usize)> {
         let rows = self.microdata.rows as u32;
         let fresh: Vec<u32> = (0..rows).filter(|&row| self.known.number_of(row as usize).is_none()).collect();
         let mut groups = self.returning(rows as usize - fresh.len())?;
@@ -149,14 +196,17 @@ impl<S: Source> CloseGroups<'_, S> {
 
     /// Draws rings of new people, and counts the rows that are withheld.
     fn drawn(&self, microdata: &Microdata) -> Result<(Groups, usize)> {
-        let Self { method: method @ &MInvariance { m, reader, .. }, source, monitor, .. } = *self;
-        if !is_eligible(microdata, method.m)? {
-            // The paper's method refuses these people, pads or withholds them, without a look at quasi-identifiers.
-            let mut lots = source.at(microdata.rows, microdata.rows);
-            let Drawn { groups, withheld, .. } = method.draw(microdata, &Signatures::default(), monitor, &mut lots)?;
-            return Ok((groups, withheld));
+        let Self { method, source, monitor, known, .. } = *self;
+        let (m, worlds) = (method.least(), method.reader().worlds());
+        let most = most_frequent(microdata)?;
+        if !assignment::is_eligible(most, microdata.rows, m) {
+            if let Some(made) = method.ineligible(microdata, monitor, source)? {
+                return Ok(made);
+            }
+            let what = if known.all().is_empty() { "rows" } else { "new rows" };
+            assignment::check_eligible(what, microdata.rows, most, m, microdata.sensitive()?.field.name())?;
         }
-        let rings = mondrian::leaves_by(microdata, m, reader.worlds(), Cuts::Tight, source, monitor)?.rings;
+        let rings = mondrian::leaves_by(microdata, m, worlds, method.cuts(), source, monitor)?.rings;
         if !of_width!(&microdata.sensitive_codes, codes => rings.are_rings(microdata.rows, m, codes)) {
             return Err(Error::internal("rings that are none; nothing was published"));
         }
@@ -186,7 +236,7 @@ impl<S: Source> CloseGroups<'_, S> {
 ///
 /// # Errors
 /// When Arrow cannot hash an identifier.
-pub(super) fn new_numbers(
+pub(crate) fn new_numbers(
     microdata: &Microdata,
     first: i64,
     somebody: Option<u32>,
@@ -201,9 +251,9 @@ pub(super) fn new_numbers(
     Ok(first..first + wanted as i64)
 }
 
-/// Returns true if no value makes up more than `1/m` of the rows.
-pub(super) fn is_eligible(microdata: &Microdata, m: usize) -> Result<bool> {
+/// Returns the number of rows with the most frequent value.
+pub(crate) fn most_frequent(microdata: &Microdata) -> Result<usize> {
     let mut counts = vec![0; microdata.sensitive()?.domain.len()];
     microdata.sensitive_codes.iter().for_each(|code| counts[code as usize] += 1);
-    Ok(counts.iter().all(|&count| assignment::is_eligible(count, microdata.rows, m)))
+    Ok(counts.into_iter().max().unwrap_or(0))
 }
