@@ -260,6 +260,7 @@ def muco(
     within: str | None = None,
     cuts: Literal["tight", "median", "fair"] | None = None,
     id: str | None = None,
+    reader: Literal["stranger", "participant"] | None = None,
     seed: Seed | None = None,
     insensitive: Columns | None = None,
     cells: int | Literal["auto"] | None = None,
@@ -282,6 +283,8 @@ def muco(
         cuts: where groups are: where least is lost, at the median of the widest column, or so that cuts tell
             nothing of values ["tight"]
         id: the identifier: one row per person. Never published [the columns' metadata]
+        reader: with delta "equal", for whom the bound holds: a reader who knows nobody's value, or also one who
+            knows their own and others' values ["stranger"]
         seed: a long secret text, for reproducible runs [drawn]
         insensitive: columns to keep as they are; whoever knows them of somebody finds the row by them
         cells: in how many parts a release is made, one after the other, so that none is larger than memory (or

@@ -215,7 +215,7 @@ fn says_ghosts(description: &Description) -> bool {
     AnyMethod::described(description)
         .and_then(|method| method.state())
         // Releases of calls have all people once.
-        .is_some_and(|state| state.facts().counted && (state != StateKind::Dealt || description.number.is_some()))
+        .is_some_and(|state| state.facts().counted && (state != StateKind::Rings || description.number.is_some()))
 }
 
 /// Refuses columns of a group that go by another one's name.

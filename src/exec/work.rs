@@ -198,7 +198,6 @@ impl Work {
                 ("mixed_groups", perturbed.mixed),
                 ("unchangeable_groups", perturbed.unchangeable),
                 ("unchanged_rows", perturbed.unchanged),
-                ("repeated_rows", perturbed.repeated),
             ];
             for (name, count) in counts {
                 MetricBuilder::new(&self.metrics.set).counter(name, 0).add(count);

@@ -152,7 +152,7 @@ impl Policy {
     }
 }
 
-/// Checks that no known signature has fewer values than the parameter of this name asks for.
+/// Checks that known signatures have the values that the parameter of this name asks for.
 ///
 /// # Errors
 /// When earlier releases were made with a smaller number.

@@ -159,8 +159,6 @@ pub enum Remembered {
     People,
     /// Signatures of at least so many values.
     Signatures(usize, Lineage),
-    /// Rings of at least so many people.
-    Dealt(usize),
     /// Partners in so many worlds.
     Worlds(usize),
 }

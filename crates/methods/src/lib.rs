@@ -372,7 +372,7 @@ impl AnyMethod {
         rng: &mut ChaCha20Rng,
     ) -> Result<Release> {
         let release = match microdata.within {
-            Some(_) if matches!(self.form(), Form::Rows | Form::Worlds) || state.is_of_the_whole() => {
+            Some(_) if matches!(self.form(), Form::Rows | Form::Worlds) => {
                 Err(Error::internal("worlds of parts of a table"))
             }
             Some(_) => strata::anonymize(self.as_method(), microdata, state, monitor, rng),

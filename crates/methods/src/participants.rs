@@ -123,6 +123,7 @@ fn a_participant_learns_of_others() {
         AnyMethod::Dynamic(Dynamic::new(2)),
         AnyMethod::Mondrian(mondrian),
         AnyMethod::Muco(Muco::equal(2, Cuts::Tight).unwrap()),
+        AnyMethod::Muco(Muco::equal(2, Cuts::Tight).unwrap().with_reader(Reader::Participant)),
         AnyMethod::Sequential(Sequential::new(2)),
         AnyMethod::NonSequential(NonSequential::new(2)),
     ];
@@ -131,6 +132,7 @@ fn a_participant_learns_of_others() {
         let bounded = match &method {
             AnyMethod::MInvariance(method) => method.reader == Reader::Participant,
             AnyMethod::Anatomy(method) => method.groups == Grouping::Cohort || method.reader == Reader::Participant,
+            AnyMethod::Muco(method) => method.reader == Reader::Participant,
             _ => false,
         };
         let Learned { stranger, certain, everybody, guess } = alone(|| learned(&method));

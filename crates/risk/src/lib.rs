@@ -14,7 +14,7 @@
 //! | `perturbed` | who finds whom in a release whose values were replaced at random |
 //! | `worlds` | whether what a reader thinks possible is consistent with rows that are generalized one by one |
 //! | `released`, `audit`, `randomness` | checks of what releases promise, and of the order of their rows |
-//! | `entries`, `memory`, `people`, `dealt`, `partners`, `rings` | checks of a ledger: of signatures, of who was published, of what was dealt, of worlds |
+//! | `entries`, `memory`, `people`, `partners`, `rings` | checks of a ledger: of signatures, of who was published, of worlds |
 
 #![forbid(unsafe_code)]
 #![deny(clippy::unwrap_used, clippy::expect_used)]
@@ -23,7 +23,6 @@ mod audit;
 mod background;
 mod belief;
 mod cover;
-mod dealt;
 mod entries;
 mod evidence;
 mod forward;
@@ -57,7 +56,6 @@ use datafusion_anonymize_core::{error, microdata, release};
 pub use audit::{Check, RANDOM_ORDER, ReleaseFindings, part_of};
 pub use background::{AdversaryModel, Fact};
 pub use belief::Changes;
-pub use dealt::DealtRings;
 pub use evidence::{BackgroundColumns, Evidence, EvidenceBuilder, ReleaseColumns};
 pub use forward::{Before, believed_after};
 pub use joint::{BUDGET, Joint};

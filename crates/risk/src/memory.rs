@@ -1,6 +1,7 @@
 //! Contents of a ledger of signatures and of its releases, to be compared. [`checks`] looks at it.
 
 mod checks;
+mod hidden;
 #[cfg(test)]
 mod tests;
 
@@ -9,6 +10,7 @@ use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Int64Type};
 use rustc_hash::FxHashMap;
 
+use self::hidden::HiddenRelease;
 use super::entries::{Agreement, Entries, Entry, Shown};
 use super::released::ReleasedTable;
 use crate::error::{Error, Result};
@@ -28,6 +30,8 @@ pub struct Histories {
     numbers: FxHashMap<Vec<u32>, u32>,
     signatures: Vec<Vec<u32>>,
     releases: Vec<(u64, Shown)>,
+    /// Releases whose groups are hidden.
+    hidden: Vec<HiddenRelease>,
     updates: Vec<(u32, u32)>,
     any_update: bool,
     tally: Tally,
@@ -80,6 +84,7 @@ impl Histories {
             numbers: FxHashMap::default(),
             signatures: Vec::new(),
             releases: Vec::new(),
+            hidden: Vec::new(),
             updates: Vec::new(),
             any_update: false,
             tally: Tally::default(),
@@ -134,6 +139,10 @@ impl Histories {
         let Some(values) = &table.values else { return Err(Error::refused("the release has no sensitive values")) };
         let mut codes = Vec::new();
         self.values.intern(values, &mut codes)?;
+        if table.hidden {
+            self.append_hidden(number, table, &codes);
+            return Ok(());
+        }
         let counterfeits = table.of_groups(&table.counterfeits);
         let mut shown = match self.releases.pop_if(|(known, _)| *known == number) {
             Some((_, shown)) => shown,

@@ -17,7 +17,7 @@ use url::Url;
 
 use super::FUNCTION;
 use crate::error::{Error, refusal};
-use crate::methods::state::{IDENTIFIER, PLACE, RELEASE, RING, SEAL, SHOWN, VALUE};
+use crate::methods::state::{IDENTIFIER, RELEASE, SEAL};
 use crate::methods::{Remembered, ValueChanges};
 use crate::microdata::cells_of;
 use crate::publication::blocking::blocking;
@@ -32,7 +32,7 @@ use crate::publication::place::{Access, Place};
 use crate::publication::reader::Reader;
 use crate::publication::record::Record;
 use crate::release::{LABEL, Lineage, PARTNERS, SIGNATURE};
-use crate::risk::{Appearances, Check, DealtRings, Histories, Partnerships, ReleasedTable};
+use crate::risk::{Appearances, Check, Histories, Partnerships, ReleasedTable};
 
 fn named(error: Error) -> DataFusionError {
     error.in_function(FUNCTION)
@@ -220,7 +220,6 @@ pub(super) enum Past {
     Nothing,
     Signatures(Box<Histories>),
     People(Appearances),
-    Dealt(Box<DealtRings>),
     Worlds(Partnerships),
 }
 
@@ -252,11 +251,6 @@ impl Past {
             }
             Remembered::Worlds(..) if column(PARTNERS).is_none() => Ok(Self::Nothing),
             Remembered::Worlds(..) => Ok(Self::Worlds(Partnerships::try_new(ids.data_type()).map_err(named)?)),
-            Remembered::Dealt(_) => {
-                let Some(values) = column(VALUE) else { return Ok(Self::Nothing) };
-                let rings = DealtRings::try_new(ids.data_type(), values.data_type()).map_err(named)?;
-                Ok(Self::Dealt(Box::new(rings)))
-            }
             Remembered::People => Ok(Self::People(Appearances::try_new(ids.data_type()).map_err(named)?)),
         }
     }
@@ -281,11 +275,6 @@ impl Past {
             Self::Worlds(partnerships) => {
                 partnerships.append_entries(column(IDENTIFIER)?, column(PARTNERS)?, column(RELEASE)?).map_err(named)
             }
-            Self::Dealt(rings) => {
-                let columns = [IDENTIFIER, VALUE, RING, PLACE, SHOWN, RELEASE].map(column);
-                let [ids, values, numbers, places, shown, releases] = columns;
-                rings.append_entries([ids?, values?, numbers?, places?, shown?, releases?]).map_err(named)
-            }
             Self::People(people) => people.append_entries(column(IDENTIFIER)?, column(RELEASE)?).map_err(named),
         }
     }
@@ -303,7 +292,6 @@ impl Past {
             Self::Unknown(_) | Self::Nothing => 0,
             Self::Signatures(histories) => histories.size(),
             Self::People(people) => people.size(),
-            Self::Dealt(rings) => rings.size(),
             Self::Worlds(partnerships) => partnerships.size(),
         }
     }
@@ -317,7 +305,6 @@ impl Past {
                 partnerships.append_release(number, table.rows() as u64);
                 Ok(())
             }
-            Self::Dealt(rings) => rings.append_release(number, table),
             Self::People(people) => {
                 people.append_release(number, table.rows() as u64);
                 Ok(())
@@ -330,7 +317,6 @@ impl Past {
         match (self, promised) {
             (Self::Signatures(histories), Remembered::Signatures(m, lineage)) => histories.checks(m, lineage),
             (Self::People(people), Remembered::People | Remembered::Nothing) => Ok(people.checks()),
-            (Self::Dealt(rings), Remembered::Dealt(l)) => Ok(rings.checks(l)),
             (Self::Worlds(partnerships), Remembered::Worlds(l)) => Ok(partnerships.checks(l)),
             (Self::Nothing, Remembered::Nothing) => Ok(Vec::new()),
             _ => {

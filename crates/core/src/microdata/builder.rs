@@ -43,10 +43,6 @@ pub enum OfGhosts {
     Nothing,
     /// These.
     Values(ArrayRef),
-    /// Provisional codes of the values.
-    Codes(Vec<u32>),
-    /// The values of the rows whose quasi-identifiers they have.
-    Beside,
 }
 
 /// Encoded columns before their rows are put in order: what else is to be found in them has the same codes.
@@ -187,8 +183,6 @@ impl MicrodataBuilder {
             match value_of(&field)? {
                 OfGhosts::Nothing => encoder.append(&new_null_array(field.data_type(), people.len()))?,
                 OfGhosts::Values(values) => encoder.append(&values)?,
-                OfGhosts::Codes(codes) => encoder.append_codes(&codes)?,
-                OfGhosts::Beside => encoder.repeat(beside),
             }
         }
         self.rows += people.len();

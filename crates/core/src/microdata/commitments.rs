@@ -63,6 +63,13 @@ impl Commitments {
     }
 }
 
+/// Returns a number that follows from a key and two numbers, the same for ever.
+pub fn keyed_number(key: HashKey, numbers: [u64; 2]) -> u64 {
+    let mut hasher = SipHasher13::new_with_keys(key[0], key[1]);
+    numbers.into_iter().for_each(|number| hasher.write_u64(number));
+    hasher.finish()
+}
+
 /// Returns the hash of a column's name.
 pub fn name_of(name: &str, sensitive: bool) -> i64 {
     keyed(if sensitive { SENSITIVE_NAMES } else { NAMES }, name)

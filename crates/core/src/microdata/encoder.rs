@@ -121,16 +121,6 @@ impl ColumnEncoder {
         self.codes.extend(&codes);
     }
 
-    /// Appends rows with values that have these provisional codes, as [`intern`](Self::intern) gave them.
-    /// Fails when there is no such code.
-    pub(crate) fn append_codes(&mut self, codes: &[u32]) -> Result<()> {
-        if codes.iter().any(|&code| code as usize >= self.distinct.len()) {
-            return Err(Error::internal("codes of values that were never seen"));
-        }
-        self.codes.extend(codes);
-        Ok(())
-    }
-
     /// Returns the column.
     pub fn field(&self) -> &FieldRef {
         &self.field

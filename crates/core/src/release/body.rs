@@ -63,7 +63,6 @@ impl Body {
     pub(super) fn ghosts(&self) -> usize {
         match self {
             Self::Rows { ghosts, .. } => *ghosts,
-            Self::Perturbed(perturbed) => perturbed.ghosts,
             _ => 0,
         }
     }

@@ -171,7 +171,8 @@ impl Release {
         let d = self.microdata.quasi.len();
         let mut sum = 0.0;
         if let Body::Perturbed(perturbed) = &self.body {
-            for (member, &row) in (0..perturbed.codes.rows() as u32).zip(&self.groups.members) {
+            let members = (0..perturbed.codes.rows() as u32).zip(&self.groups.members);
+            for (member, &row) in members.filter(|(_, row)| **row != COUNTERFEIT) {
                 for ((attribute, published), code) in
                     self.microdata.quasi.iter().zip(perturbed.codes.of(member)).zip(self.microdata.quasi_of(row))
                 {

@@ -13,14 +13,6 @@ pub struct Perturbed {
     pub unchangeable: usize,
     /// Rows that came out as they were: the rows of those, and some of groups in which only one quasi-identifier differs.
     pub unchanged: usize,
-    /// Rows that are published as an earlier release did, or as it has dealt them. They are the last members.
-    pub repeated: usize,
-    /// Place of each member in the order of its group, of dealt rows; empty of others.
-    pub places: Vec<u32>,
-    /// Of these, for each quasi-identifier the place of whom they show, member after member.
-    pub shown: Vec<u32>,
-    /// Members who have left and are there for the sake of others: counterfeits, of which nobody may know which they are.
-    pub ghosts: usize,
 }
 
 impl Perturbed {
@@ -30,9 +22,5 @@ impl Perturbed {
         self.mixed += other.mixed;
         self.unchangeable += other.unchangeable;
         self.unchanged += other.unchanged;
-        self.repeated += other.repeated;
-        self.places.extend(other.places);
-        self.shown.extend(other.shown);
-        self.ghosts += other.ghosts;
     }
 }

@@ -282,28 +282,6 @@ impl Published {
         Ok(Arc::new(ListArray::try_new(item, offsets, values, None)?))
     }
 
-    /// Returns three columns of members whose quasi-identifiers were dealt. These are the number of the group in the
-    /// release, their place in its order, and the places of those whom they show.
-    ///
-    /// # Errors
-    /// When nothing was dealt.
-    pub fn dealt(&self, members: &[u32]) -> Result<[ArrayRef; 3]> {
-        let d = self.release.microdata.quasi.len();
-        let perturbed = self.release.body.perturbed();
-        let perturbed = perturbed.filter(|perturbed| perturbed.places.len() == self.len());
-        let perturbed = perturbed.ok_or_else(|| Error::internal("rows that were not dealt"))?;
-        let of_members = members.iter().map(|&member| member as usize);
-        let groups = of_members.clone().map(|member| i64::from(self.release.groups.group_of(member as u32)));
-        let groups = Int64Array::from_iter_values(groups);
-        let places = Int32Array::from_iter_values(of_members.clone().map(|member| perturbed.places[member] as i32));
-        let shown = of_members.flat_map(|member| &perturbed.shown[member * d..][..d]);
-        let shown = Arc::new(Int32Array::from_iter_values(shown.map(|&place| place as i32)));
-        let offsets = OffsetBuffer::from_lengths(members.iter().map(|_| d));
-        let item = Arc::new(Field::new_list_field(DataType::Int32, true));
-        let shown = ListArray::try_new(item, offsets, shown, None)?;
-        Ok([Arc::new(groups), Arc::new(places), Arc::new(shown)])
-    }
-
     /// Returns the values of some members who are people, of a column that travels; NULL if it is not in this release.
     ///
     /// # Errors

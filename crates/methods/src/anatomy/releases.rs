@@ -71,7 +71,7 @@ impl Found {
     }
 }
 
-/// Returns the values of the group that a person is in, by the quasi-identifiers of the release. People differ in these.
+/// Returns the values of a person's group, found by quasi-identifiers. People differ in these.
 fn values_of<'a>(history: &History, seen: &'a [[Vec<Group>; 2]], person: i64) -> Option<&'a Vec<i32>> {
     history.present.iter().zip(seen).find_map(|(present, [_, groups])| {
         let (_, quasi) = present.iter().find(|(id, _)| *id == person)?;
@@ -79,7 +79,7 @@ fn values_of<'a>(history: &History, seen: &'a [[Vec<Group>; 2]], person: i64) ->
     })
 }
 
-/// Checks that a stranger gives each value of somebody at most `1/l`, and in a group of `l` exactly that.
+/// Checks that a stranger gives each value at most `1/l`. In a group of `l` it is exactly that.
 fn strangers(history: &History, l: usize, found: &mut Found) {
     let all: i64 = history.cohorts.iter().map(Vec::len).sum::<usize>() as i64;
     for (seen, worlds) in outcomes(history, &close(l, Reader::Stranger)) {
@@ -96,7 +96,7 @@ fn strangers(history: &History, l: usize, found: &mut Found) {
     }
 }
 
-/// Checks that a participant who knows any two people gives the values that are left in a group the same probability.
+/// Checks that participants give the values that are left in a group the same probability. They know any two people.
 fn participants(history: &History, l: usize, found: &mut Found) {
     let all: i64 = history.cohorts.iter().map(Vec::len).sum::<usize>() as i64;
     for (seen, worlds) in outcomes(history, &close(l, Reader::Participant)) {
@@ -272,7 +272,7 @@ proptest! {
     }
 }
 
-/// People with changed values are refused, new people with too frequent a value, and a greater `l` than before.
+/// People with changed values are refused. So are new people with too frequent a value, and a greater `l` than before.
 #[test]
 fn what_cannot_go_on_is_refused() {
     let rows = |values: &[i32]| -> Vec<Row> { (0..).zip(values).map(|(id, &value)| (id, vec![7], value)).collect() };

@@ -86,7 +86,7 @@ pub(crate) fn snapshot(rows: &[Row], known: &[Entry], key: [u64; 2]) -> Result<(
     Ok((microdata, state, layout))
 }
 
-/// Returns the rows of a release as readers get them, and its entries of the ledger.
+/// Returns the public rows of a release, and its entries of the ledger.
 pub(crate) fn published(
     release: Release,
     state: &State,
@@ -133,7 +133,7 @@ pub(crate) struct History {
 }
 
 impl History {
-    /// Returns all that a reader can see, release by release, each with the worlds behind it and their weights.
+    /// Returns all that a reader can see, release by release. Each has the worlds behind it and their weights.
     pub(crate) fn outcomes<T: Ord + Clone>(
         &self,
         publisher: &Publisher<'_, T>,

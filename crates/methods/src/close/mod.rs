@@ -93,7 +93,7 @@ pub(crate) trait CloseMethod: Sync {
     /// Returns the bytes that some counterfeits take.
     fn counterfeit_bytes(&self, counterfeits: usize, quasi: usize) -> usize;
 
-    /// Makes groups of new people of whom one value makes up too much, and counts the rows that are withheld; `None` if the method refuses such people.
+    /// Makes groups of ineligible new people, and counts the rows that are withheld. `None` if the method refuses such people.
     ///
     /// # Errors
     /// Those of the method.

@@ -312,7 +312,7 @@ impl CloseMethod for MInvariance {
         Self::counterfeit_bytes(self, counterfeits, quasi)
     }
 
-    /// Refuses these people, pads or withholds them as the paper's method does, without a look at quasi-identifiers.
+    /// Refuses these people, pads or withholds them, as the paper's method does. It looks at no quasi-identifier.
     fn ineligible(
         &self,
         microdata: &Microdata,

@@ -21,8 +21,9 @@
 //!
 //! Every draw from the same tables is another look at the originals: averages of many converge to them. And a release beside another one tells of
 //! everybody who is in both and has changed, or is in one of them only, which rows were theirs: rows that stay as they were are those of people who stay.
-//! So a publication with a number for `delta` has nobody in two releases ([`StateKind::People`]). With equal shares rows stay, and several releases are as
-//! safe as one; other methods where people come and go are [`m_invariance`](super::m_invariance) and [`sequential`](super::sequential).
+//! So a publication with a number for `delta` has nobody in two releases ([`StateKind::People`]). With equal shares groups are rings for ever
+//! ([`close`](super::close)), and several releases are as safe as one; other methods where people come and go are [`m_invariance`](super::m_invariance)
+//! and [`sequential`](super::sequential).
 //!
 //! # Method
 //! Li et al., *MuCo: Publishing Microdata with Privacy Preservation through Mutual Cover*, 2023. Its steps are the files of this
@@ -65,15 +66,17 @@ use serde::{Deserialize, Serialize};
 use self::reduced::Memo;
 use self::tables::Source;
 use super::capabilities::{CellColumns, FAIR_IN_CELLS};
+use super::close::{CloseMethod, Reader};
 use super::given::{Declared, Given, Trial};
 use super::mondrian::{self, Cuts, Diversity, PlacePrinciple, Streams};
 use super::parameters::{FunctionSignature, Kind, Parameter};
 use super::{
-    Against, CellsBy, Foreseen, Method, Monitor, Needs, Promises, Remembered, Share, State, StateKind, assignment,
+    Against, CellsBy, Foreseen, Method, Monitor, Needs, OfParticipants, Promises, Remembered, Share, State, StateKind,
+    assignment,
 };
 use crate::error::{Error, Result};
 use crate::microdata::{Distance, Layout, Microdata};
-use crate::release::{Body, Form, Groups, Perturbed, Release};
+use crate::release::{Body, Form, Groups, Lineage, Perturbed, Release};
 
 /// Says why releases with equal shares are not made in cells.
 const EQUAL_IN_CELLS: &str = "a release with delta => 'equal' cannot be made in cells: the first cuts would be made by a sample, and a cut that \
@@ -97,10 +100,15 @@ pub struct Muco {
     /// groups. With equal shares they always are.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub fair: bool,
+    /// The best informed reader for whom equal shares keep the bound.
+    #[serde(default, skip_serializing_if = "Reader::is_stranger")]
+    pub reader: Reader,
 }
 
 impl Muco {
     setters! {
+        /// Sets the best informed reader for whom equal shares keep the bound.
+        with_reader(reader: Reader);
         /// Lets all worlds decide cuts.
         with_fair(fair: bool);
     }
@@ -125,7 +133,14 @@ impl Muco {
                 1.0 / l as f64
             )));
         }
-        Ok(Self { delta: Share::try_new("delta", delta)?, l, cuts, equal: false, fair: false })
+        Ok(Self {
+            delta: Share::try_new("delta", delta)?,
+            l,
+            cuts,
+            equal: false,
+            fair: false,
+            reader: Reader::Stranger,
+        })
     }
 
     /// Makes the method in which each row of a group is equally likely anybody's. Groups have `l` rows or more.
@@ -142,7 +157,7 @@ impl Muco {
         if microdata.rows == 0 {
             return Ok((Groups { starts: vec![0], ..Groups::default() }, Perturbed::default()));
         }
-        check_eligible(microdata, "rows", self.l)?;
+        check_eligible(microdata, self.l)?;
         let (dealing, drawing) = (rng.random(), rng.random());
         let distances: Vec<Distance> = microdata.quasi.iter().map(Distance::of).collect::<Result<_>>()?;
         let groups = monitor.phase("grouping", || match self.fair {
@@ -162,12 +177,31 @@ impl Muco {
 
 /// # Errors
 /// When the most frequent sensitive value makes up more than `1/l` of the rows.
-fn check_eligible(microdata: &Microdata, what: &str, l: usize) -> Result<()> {
+fn check_eligible(microdata: &Microdata, l: usize) -> Result<()> {
     let sensitive = microdata.sensitive()?;
     let mut counts = vec![0; sensitive.domain.len()];
     microdata.sensitive_codes.iter().for_each(|code| counts[code as usize] += 1);
     let most = counts.into_iter().max().unwrap_or(0);
-    assignment::check_eligible(what, microdata.rows, most, l, sensitive.field.name())
+    assignment::check_eligible("rows", microdata.rows, most, l, sensitive.field.name())
+}
+
+impl CloseMethod for Muco {
+    fn least(&self) -> usize {
+        self.l
+    }
+
+    fn reader(&self) -> Reader {
+        self.reader
+    }
+
+    fn cuts(&self) -> Cuts {
+        self.cuts
+    }
+
+    /// Returns the bytes of counterfeits: each has its place, its value and its published values.
+    fn counterfeit_bytes(&self, counterfeits: usize, quasi: usize) -> usize {
+        counterfeits.saturating_mul(16 + 8 * quasi)
+    }
 }
 
 impl Declared for Muco {
@@ -190,6 +224,9 @@ impl Declared for Muco {
             Parameter::WITHIN,
             Parameter::FAIR_CUTS,
             Parameter::ID,
+            Parameter::word("reader", &["stranger", "participant"], "'participant'").says(
+                "with delta 'equal', for whom the bound holds: a reader who knows nobody's value, or also one who knows their own and others' values",
+            ),
             Parameter::SEED,
             Parameter::PRIVATE,
             Parameter::INSENSITIVE,
@@ -209,13 +246,21 @@ impl Declared for Muco {
 
     fn of(given: &Given<'_>) -> EngineResult<Self> {
         let (l, (cuts, fair)) = (given.integer("l"), Cuts::of(given)?);
+        if given.is_given("reader") && given.word("delta").is_none() {
+            let why = format!(
+                "shares other than equal ones keep no bound for readers who know values: leave reader out, or write {}",
+                given.write("delta", "'equal'")
+            );
+            return Err(given.refused("reader", why));
+        }
+        let reader = given.meaning("reader")?.unwrap_or_default();
         let method = match (given.word("delta"), l) {
             (None, _) => {
                 let method = Self::try_new(given.number("delta").unwrap_or_default(), l, cuts);
                 method.map(|method| method.with_fair(fair))
             }
             // Its cuts are fair anyway.
-            (Some(_), Some(l)) => Self::equal(l, cuts),
+            (Some(_), Some(l)) => Self::equal(l, cuts).map(|method| method.with_reader(reader)),
             (Some(_), None) => {
                 let why = format!(
                     "with {} l must be given, the least number of rows in a group: {}",
@@ -235,7 +280,7 @@ impl Method for Muco {
     }
 
     fn state(&self) -> Option<StateKind> {
-        self.equal.then_some(StateKind::Dealt)
+        self.equal.then_some(StateKind::Rings)
     }
 
     fn needs(&self) -> Needs {
@@ -250,17 +295,33 @@ impl Method for Muco {
     }
 
     fn against(&self) -> Against {
-        Against::program_if(self.equal)
+        match self.reader {
+            Reader::Participant => Against::Participant,
+            Reader::Stranger => Against::program_if(self.equal),
+        }
+    }
+
+    fn of_participants(&self) -> OfParticipants {
+        match self.reader {
+            Reader::Participant => OfParticipants::always_among(self.l.saturating_sub(1)),
+            Reader::Stranger => OfParticipants::NONE,
+        }
     }
 
     fn foresees(&self) -> Foreseen {
-        Foreseen::Nothing
+        match self.equal {
+            true => Foreseen::ByValues { least: Some(self.l) },
+            false => Foreseen::Nothing,
+        }
     }
 
     /// Promises that whole rings have `l` different values, each once. Delta is a promise of tables that nobody keeps.
     fn promises(&self) -> Option<Promises> {
         Some(match self.equal {
-            true => Promises { whole: Some(self.l), memory: Remembered::Dealt(self.l), ..Promises::default() },
+            true => {
+                let memory = Remembered::Signatures(self.l, Lineage::Invariant);
+                Promises { whole: Some(self.l), memory, ..Promises::default() }
+            }
             false => Promises::default(),
         })
     }
@@ -300,8 +361,7 @@ impl Method for Muco {
     fn working_bytes(&self, rows: usize, quasi: usize) -> usize {
         let axes = mondrian::axes_bytes(rows, quasi);
         if self.equal {
-            // Of each row also whose values it shows, while that is dealt and for the ledger.
-            return rows * (mondrian::leaves_with_worlds_bytes(quasi) + 40 + 16 * quasi) + axes;
+            return rows * (mondrian::leaves_with_worlds_bytes(quasi) + 24 + 8 * quasi) + axes;
         }
         let tables = (reduced::REMEMBERED + starts::REMEMBERED).min(rows.saturating_mul(quasi * self.l * 32));
         let leaves = match self.fair {
@@ -311,7 +371,7 @@ impl Method for Muco {
         rows * (leaves + 24 + 12 * quasi) + tables + axes
     }
 
-    /// Anonymizes a table. With equal shares, rings of earlier releases of which somebody is there are shown as they were dealt.
+    /// Anonymizes a table. With equal shares, rings of earlier releases of which somebody is present are shown again.
     ///
     /// # Errors
     /// [`Error::Refused`] when the most frequent sensitive value makes up more than `1/l` of the rows that are drawn, and with equal shares when
@@ -324,9 +384,9 @@ impl Method for Muco {
         rng: &mut ChaCha20Rng,
     ) -> Result<Release> {
         if self.equal {
-            let (cutting, dealing) = (Streams(rng.random()), Streams(rng.random()));
-            let (groups, perturbed) =
-                equal::release(&microdata, state.dealt()?, self.l, self.cuts, [&cutting, &dealing], monitor)?;
+            let (source, first) = (Streams(rng.random()), rng.random());
+            let groups = equal::groups(&microdata, state.signatures()?, self, (&source, first), monitor)?;
+            let perturbed = equal::deal(&microdata, &groups, monitor)?;
             return Ok(Release { microdata, groups, body: Body::Perturbed(perturbed), withheld: 0 });
         }
         let (groups, perturbed) = self.draw(&microdata, monitor, rng)?;

@@ -11,12 +11,10 @@
 //! | [`Rings`](StateKind::Rings) | everybody ever published | the same as signatures, and the number of the ring that stays together |
 //! | [`Regions`](StateKind::Regions) | everybody ever published | the same as signatures, and the number of the region |
 //! | [`People`](StateKind::People) | everybody ever published | that they were, of methods that remember nothing else |
-//! | [`Dealt`](StateKind::Dealt) | everybody ever published | their ring, their sensitive value, and whose quasi-identifiers their row shows, for ever |
 //! | [`Worlds`](StateKind::Worlds) | everybody | whose values they carry in which world; commitments to the values that travel |
 //! | [`ValuedWorlds`](StateKind::ValuedWorlds) | everybody | the same, and these values |
 
 mod calendar;
-mod dealt;
 mod entries;
 mod ghosts;
 mod own;
@@ -32,9 +30,6 @@ use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef}
 use serde::{Deserialize, Serialize};
 
 pub use self::calendar::MOST_STEPS;
-pub(crate) use self::dealt::Dealt;
-use self::dealt::DealtReader;
-pub use self::dealt::{PLACE, SHOWN, VALUE};
 pub use self::own::SEAL;
 pub use self::signatures::Signatures;
 use self::signatures::{Says, SignaturesReader};
@@ -83,9 +78,6 @@ pub enum StateKind {
     /// Identifier, and the number of the release. Of publications whose method knows of no earlier release, where rows have identifiers: nobody may
     /// be in two of them. An INSERT counts those who are by a plan of its own, so that no method is given this.
     People,
-    /// Identifier, sensitive value, ring and place, places of those shown, and number. The number is that of the release that drew the ring; the place is that
-    /// in the ring.
-    Dealt,
     /// Identifier, partners and commitments.
     Worlds,
     /// The same, and the values that the commitments are to: for people who leave.
@@ -140,9 +132,9 @@ impl StateKind {
             Self::NumberedSignatures => Facts { sealed: true, numbers: Numbers::Required, ..signatures },
             Self::LabelledSignatures => Facts { labels: true, numbers: Numbers::Optional, ..signatures },
             Self::DatedSignatures => Facts { labels: true, numbers: Numbers::Required, ..signatures },
-            Self::Rings | Self::Regions => Facts { sealed: true, rings: true, ..signatures },
+            Self::Rings => Facts { sealed: true, rings: true, counted: true, ..signatures },
+            Self::Regions => Facts { sealed: true, rings: true, ..signatures },
             Self::People => none,
-            Self::Dealt => Facts { counted: true, ..none },
             Self::Worlds => Facts { sealed: true, ..none },
             Self::ValuedWorlds => Facts { sealed: true, counted: true, ..none },
         }
@@ -171,7 +163,6 @@ impl StateKind {
                 let sensitive = layout.sensitive.as_ref().ok_or_else(nothing)?;
                 fields.extend(signatures::fields(sensitive, self.facts()));
             }
-            Self::Dealt => fields.extend(dealt::fields(layout.sensitive.as_ref().ok_or_else(nothing)?)),
             Self::Worlds | Self::ValuedWorlds => {
                 fields.extend(worlds::fields(id, layout, self == Self::ValuedWorlds));
             }
@@ -206,7 +197,6 @@ impl StateKind {
             }
             Self::LabelledSignatures => signatures::members(published, known.signatures()?, true),
             Self::DatedSignatures | Self::People => published.members(|_| true),
-            Self::Dealt => dealt::members(published, known.dealt()?),
             Self::Worlds | Self::ValuedWorlds => worlds::members(published, known.worlds()?),
         })
     }
@@ -232,7 +222,6 @@ impl StateKind {
             | Self::DatedSignatures
             | Self::Rings
             | Self::Regions => columns.extend(signatures::entries(published, members, self.facts())?),
-            Self::Dealt => columns.extend(dealt::entries(published, members)?),
             Self::Worlds | Self::ValuedWorlds => columns.extend(worlds::entries(published, members, schema)?),
             Self::People => {}
         }
@@ -250,8 +239,6 @@ pub enum State {
     Nothing,
     /// Everybody's signatures.
     Signatures(Signatures),
-    /// Everybody's rings.
-    Dealt(Dealt),
     /// Everybody's worlds.
     Worlds(Partners),
 }
@@ -269,7 +256,6 @@ impl State {
                 | StateKind::Rings
                 | StateKind::Regions,
             ) => Self::Signatures(Signatures::default()),
-            Some(StateKind::Dealt) => Self::Dealt(Dealt::default()),
             Some(StateKind::Worlds | StateKind::ValuedWorlds) => Self::Worlds(Partners::default()),
         }
     }
@@ -279,15 +265,6 @@ impl State {
     pub fn signatures(&self) -> Result<&Signatures> {
         match self {
             Self::Signatures(signatures) => Ok(signatures),
-            _ => Err(Self::of_another_kind()),
-        }
-    }
-
-    /// # Errors
-    /// As for [`signatures`](Self::signatures).
-    pub fn dealt(&self) -> Result<&Dealt> {
-        match self {
-            Self::Dealt(dealt) => Ok(dealt),
             _ => Err(Self::of_another_kind()),
         }
     }
@@ -315,7 +292,6 @@ impl State {
         match self {
             Self::Nothing => 0,
             Self::Signatures(signatures) => rows.filter(|&row| signatures.number_of(row as usize).is_some()).count(),
-            Self::Dealt(dealt) => rows.filter(|&row| dealt.is_known(row)).count().saturating_sub(dealt.ghosts),
             Self::Worlds(partners) => {
                 rows.filter(|&row| partners.of(row).is_some()).count().saturating_sub(partners.ghosts)
             }
@@ -343,17 +319,11 @@ impl State {
         Error::internal("state of another kind than the method's")
     }
 
-    /// Returns true if it is of the whole, and says nothing of parts: of people who are together for ever, and can be in several of them.
-    pub(super) fn is_of_the_whole(&self) -> bool {
-        matches!(self, Self::Dealt(dealt) if !dealt.is_empty())
-    }
-
-    /// Returns the state of some of the rows. Worlds and rings are of the whole: of a part there are none.
+    /// Returns the state of some of the rows. Worlds are of the whole: of a part there are none.
     pub(super) fn part(&self, rows: &[u32]) -> Self {
         match self {
             Self::Nothing => Self::Nothing,
             Self::Signatures(signatures) => Self::Signatures(signatures.part(rows)),
-            Self::Dealt(_) => Self::Dealt(Dealt::default()),
             Self::Worlds(_) => Self::Worlds(Partners::default()),
         }
     }
@@ -363,7 +333,6 @@ impl State {
 #[derive(Debug)]
 enum StateReader {
     Signatures(SignaturesReader),
-    Dealt(DealtReader),
     Worlds(Option<WorldsReader>),
 }
 
@@ -379,7 +348,6 @@ impl StateReader {
             StateKind::Rings => Self::Signatures(SignaturesReader::new(id, Says::Rings)),
             StateKind::Regions => Self::Signatures(SignaturesReader::new(id, Says::Regions)),
             StateKind::People => return Err(Error::internal("people who are not read")),
-            StateKind::Dealt => Self::Dealt(DealtReader::new(id, layout.quasi.len())),
             StateKind::Worlds | StateKind::ValuedWorlds => Self::Worlds(None),
         })
     }
@@ -387,7 +355,6 @@ impl StateReader {
     fn size(&self) -> usize {
         match self {
             Self::Signatures(reader) => reader.size(),
-            Self::Dealt(reader) => reader.size(),
             Self::Worlds(reader) => reader.as_ref().map_or(0, WorldsReader::size),
         }
     }
@@ -401,7 +368,6 @@ impl StateReader {
     ) -> Result<State> {
         Ok(match self {
             Self::Signatures(reader) => State::Signatures(reader.finish(columns, number, periods)?),
-            Self::Dealt(reader) => State::Dealt(reader.finish(columns.key)?.of_rows(columns, 0)?),
             Self::Worlds(None) => State::Worlds(Partners::default()),
             Self::Worlds(Some(reader)) => State::Worlds(reader.finish(columns.key)?.of_rows(columns, 0)?),
         })
@@ -469,10 +435,6 @@ impl SnapshotBuilder {
                 Some(sensitive) => reader.append(batch, sensitive),
                 None => Err(Error::internal("signatures without a sensitive attribute")),
             },
-            StateReader::Dealt(reader) => match sensitive {
-                Some(sensitive) => reader.append(batch, sensitive),
-                None => Err(Error::internal("rings without a sensitive attribute")),
-            },
             StateReader::Worlds(reader) => match &self.layout.identifier {
                 Some(id) => reader.get_or_insert_with(|| WorldsReader::new(id.data_type())).append(batch),
                 None => Err(Error::internal("worlds of nobody")),
@@ -483,7 +445,7 @@ impl SnapshotBuilder {
     /// Returns the bytes held, and bytes that [`finish`](Self::finish) will need to order the rows.
     pub fn size(&self) -> usize {
         // Who is missing is found out before the rows are put in order, which takes as much.
-        let missing = if self.kind.is_some_and(|kind| kind.facts().counted) { self.microdata.people_size() } else { 0 };
+        let missing = if self.kind == Some(StateKind::ValuedWorlds) { self.microdata.people_size() } else { 0 };
         let sealing = if self.kind.is_some_and(|kind| kind.facts().sealed) { self.microdata.sealing_size() } else { 0 };
         self.microdata.size() + missing + sealing + self.state.as_ref().map_or(0, StateReader::size)
     }
@@ -499,11 +461,6 @@ impl SnapshotBuilder {
                 let memory = reader.finish(key)?;
                 let ghosts = memory.append_ghosts(&mut microdata, key)?;
                 return microdata.finish_with(key, |columns| Ok(State::Worlds(memory.of_rows(columns, ghosts)?)));
-            }
-            Some(StateReader::Dealt(reader)) => {
-                let memory = reader.finish(key)?;
-                let ghosts = memory.append_ghosts(&mut microdata, key)?;
-                return microdata.finish_with(key, |columns| Ok(State::Dealt(memory.of_rows(columns, ghosts)?)));
             }
             state => state,
         };

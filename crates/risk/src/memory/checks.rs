@@ -53,6 +53,7 @@ impl Histories {
             }
             checks.extend(self.legal(&updates));
         }
+        checks.extend(self.hidden_checks());
         checks.extend(std::mem::take(&mut self.tally.agreement).checks(releases, &self.releases));
         Ok(checks)
     }
