@@ -2,8 +2,8 @@
 //! of a layout.
 
 use datafusion::arrow::datatypes::{FieldRef, Schema};
+use datafusion::common::Result;
 use datafusion::common::tree_node::TreeNode;
-use datafusion::common::{Result, internal_err};
 use datafusion::datasource::source_as_provider;
 use datafusion::logical_expr::LogicalPlan;
 
@@ -90,7 +90,11 @@ pub(super) fn prepare(
         followed.check(function, PREVIOUS)?;
         let signatures = |kind: &StateKind| kind.facts().signatures;
         let Some(kind) = method.state().filter(signatures) else {
-            return internal_err!("{function}: previous of a method without signatures");
+            return Err(refusal!(
+                function,
+                argument PREVIOUS,
+                "groups of the whole table know of no earlier release: leave previous out and publish people who are in none, or write groups => 'close'"
+            ));
         };
         check_order(&earlier, kind, |plan| Followed::by(plan, roles.id.as_deref(), arguments.session().ok()))?;
         previous = Some((kind, PREVIOUS, ledgers(earlier, &mut columns, &roles, kind)?));

@@ -169,24 +169,14 @@ impl Declared for Anatomy {
         &[Trial { parameter: "l", arguments: "{}", form: Form::Anatomy, bounded: true, reader: None, by_values: true }];
 
     /// # Errors
-    /// When a reader is named whom groups of the whole table do not ask for, or earlier releases are given, of which these know nothing.
+    /// When a reader is named whom groups of the whole table do not ask for.
     fn of(given: &Given<'_>) -> EngineResult<Self> {
         let method: Self = given.parameters()?;
-        let of_cohort = method.groups == Grouping::Cohort;
-        if of_cohort && given.is_given("reader") {
+        if method.groups == Grouping::Cohort && given.is_given("reader") {
             return Err(given.refused(
                 "reader",
                 format!(
                     "groups of the whole table keep one bound for all readers: leave reader out, or write {}",
-                    given.write("groups", "'close'")
-                ),
-            ));
-        }
-        if of_cohort && given.is_given("previous") {
-            return Err(given.refused(
-                "previous",
-                format!(
-                    "groups of the whole table know of no earlier release: leave previous out and publish people who are in none, or write {}",
                     given.write("groups", "'close'")
                 ),
             ));
