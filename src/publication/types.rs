@@ -7,7 +7,7 @@ use datafusion::common::Result;
 
 use super::delta;
 use crate::error::refusal;
-use crate::microdata::{Layout, name_of_parts, parts_of, published_type};
+use crate::microdata::{Layout, Several, name_of_parts, parts_of, published_type};
 
 /// Returns the type that a publication's column has: a near one that Delta Lake can keep, `None` if there is none.
 ///
@@ -38,7 +38,7 @@ pub(crate) fn type_names(layout: &Layout) -> Result<Vec<String>> {
         let parts = parts_of(field).map_err(|error| error.in_function("publication"))?;
         match parts.is_empty() {
             true => name(field),
-            false => Ok(name_of_parts(&parts.iter().map(name).collect::<Result<Vec<_>>>()?)),
+            false => Ok(name_of_parts(&parts.iter().map(name).collect::<Result<Vec<_>>>()?, Several::Each)),
         }
     });
     names.collect()

@@ -18,6 +18,7 @@ use super::verbatim_columns::as_written;
 use crate::error::{AnonymizeError, planning_without_values, refusal};
 use crate::exec::Seed;
 use crate::methods::{AnyMethod, Argument, Given, Registered};
+use crate::microdata::{Role, Several};
 
 /// The parameter that has the memory of a call.
 const PREVIOUS: &str = Parameter::PREVIOUS.name;
@@ -39,6 +40,9 @@ pub(super) trait Scope {
     /// Returns the column names of an argument, `None` if it has another form.
     fn columns(&self, raw: &Self::Raw) -> Option<Vec<String>>;
 
+    /// Returns the columns of `composite(..)`, `None` if an argument has another form.
+    fn together(&self, raw: &Self::Raw) -> Option<Vec<String>>;
+
     /// Returns the constant that an argument amounts to.
     /// Fails when it is not constant.
     fn constant(&mut self, raw: &Self::Raw) -> Result<ScalarValue>;
@@ -55,7 +59,7 @@ pub(super) trait Scope {
     }
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 enum Value {
     Relation(Box<LogicalPlan>),
     Relations(Vec<LogicalPlan>),
@@ -65,6 +69,8 @@ enum Value {
     Length(Length),
     Seed(Seed),
     Columns(Vec<String>),
+    /// Columns whose combination is meant.
+    Together(Vec<String>),
     Word(String),
 }
 
@@ -77,7 +83,7 @@ pub(super) enum Length {
 }
 
 /// The arguments of one call, by parameter.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Arguments {
     function: &'static str,
     refused: &'static [(&'static str, &'static str)],
@@ -217,7 +223,8 @@ impl Arguments {
                 Value::Boolean(set) => Argument::Boolean(*set),
                 Value::Word(word) => Argument::Word(word),
                 Value::Relation(_) => Argument::Relation,
-                Value::Relations(_) | Value::Length(_) | Value::Seed(_) | Value::Columns(_) => return None,
+                Value::Relations(_) | Value::Length(_) | Value::Seed(_) => return None,
+                Value::Columns(_) | Value::Together(_) => return None,
             })
         };
         (method.of)(&Given::try_new(method.signature, self.style, given)?)
@@ -304,8 +311,16 @@ impl Arguments {
 
     pub(super) fn columns(&self, name: &str) -> Option<&[String]> {
         match self.values.get(name) {
-            Some(Value::Columns(columns)) => Some(columns),
+            Some(Value::Columns(columns) | Value::Together(columns)) => Some(columns),
             _ => None,
+        }
+    }
+
+    /// Returns the subject of the bound of columns that were named.
+    pub(super) fn several(&self, name: &str) -> Several {
+        match self.values.get(name) {
+            Some(Value::Together(_)) => Several::Together,
+            _ => Several::Each,
         }
     }
 
@@ -372,7 +387,12 @@ fn read<S: Scope>(function: &str, parameter: &Parameter, raw: &S::Raw, scope: &m
             Some(columns) => Err(wrong(&format!("{} columns", columns.len()))),
             None => Err(wrong("something else")),
         },
-        Kind::Columns => match scope.columns(raw) {
+        Kind::Columns => match scope.together(raw).or_else(|| scope.columns(raw)) {
+            Some(columns) if scope.together(raw).is_some() => match (name == Role::Sensitive.name(), columns.len()) {
+                (true, 2..) => Ok(Value::Together(columns)),
+                (true, count) => Err(wrong(&format!("composite of {count} columns"))),
+                (false, _) => Err(wrong("composite(..)")),
+            },
             Some(columns) if !columns.is_empty() => Ok(Value::Columns(columns)),
             Some(_) => Err(wrong("none")),
             None => Err(wrong("something else")),

@@ -4,25 +4,27 @@ use std::sync::Arc;
 
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::catalog::TableProvider;
-use datafusion::common::{Column, Result};
+use datafusion::common::{Column, Result, TableReference};
+use datafusion::datasource::{ViewTable, provider_as_source};
 use datafusion::functions::core::expr_ext::FieldAccessor;
-use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, cast};
+use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, cast, lit};
 
 use super::arguments::Arguments;
 use super::choice::Choice;
+use super::composite::COMPOSITE;
 use super::computed::Computed;
 use super::hierarchy_checks::MadeWith;
 use super::information_loss::end_of;
 use super::input::{Input, InputColumn, common_type};
 use super::numbers::Number;
-use super::options::{AnonymizeOptions, split_names};
+use super::options::{AnonymizeOptions, sensitive_names, split_names};
 use super::perturbed;
 use super::publication_terms::{Declared, RELEASE};
 use super::release_description::released_columns;
 use super::signature::{FunctionSignature, Kind, Parameter};
 use crate::error::refusal;
 use crate::exec::DisclosureComputation;
-use crate::microdata::{Role, name_of_parts};
+use crate::microdata::{Role, Several, name_of_parts};
 use crate::release::{GROUP_ID, HI, LO};
 use crate::risk::{AdversaryModel, BUDGET, BackgroundColumns, ReleaseColumns};
 
@@ -84,6 +86,7 @@ pub(super) static SIGNATURE: FunctionSignature = FunctionSignature {
 
 pub(super) fn table(mut arguments: Arguments, options: &AnonymizeOptions) -> Result<Arc<dyn TableProvider>> {
     let function = SIGNATURE.name;
+    let of_each = arguments.clone();
     let input = |argument, plan| Input { function, argument, plan };
     let (releases, declared) = expanded(arguments.relations(RELEASES))?;
     let mut releases: Vec<Input> = releases.into_iter().map(|plan| input(RELEASES, plan)).collect();
@@ -105,12 +108,25 @@ pub(super) fn table(mut arguments: Arguments, options: &AnonymizeOptions) -> Res
     let columns: Vec<Vec<FieldRef>> = releases.iter().map(|release| released_columns(release, session)).collect();
     let mut roles = Roles::find(&arguments, options, &known, &columns, &declared)?;
     let mut facts = arguments.relation_if_given(FACTS).map(|plan| input(FACTS, plan));
-    if let Some(several) = roles.several.take() {
-        if known.argument == ORIGINAL {
-            known = known.composed(&several)?;
+    if let Some((columns, several)) = roles.several.take() {
+        let updates = arguments.word(UPDATES).is_some() || arguments.relation_if_given(UPDATES).is_some();
+        if several == Several::Each && (updates || facts.is_some()) {
+            return Err(refusal!(
+                function,
+                argument Role::Sensitive.name(),
+                "updates and facts are of one column or of the combination, not of each column: write sensitive => {COMPOSITE}({}), or name one column",
+                columns.join(", ")
+            ));
         }
-        releases = releases.into_iter().map(|release| release.composed(&several)).collect::<Result<_>>()?;
-        facts = facts.map(|facts| facts.composed(&several)).transpose()?;
+        if several == Several::Each {
+            return each(&of_each, options, &columns);
+        }
+        if known.argument == ORIGINAL {
+            known = known.composed(&columns, &roles.sensitive)?;
+        }
+        let composed = |release: Input| release.composed(&columns, &roles.sensitive);
+        releases = releases.into_iter().map(composed).collect::<Result<_>>()?;
+        facts = facts.map(|facts| facts.composed(&columns, &roles.sensitive)).transpose()?;
     }
     if arguments.number(P_MATCH).is_some() || columns.iter().any(|columns| perturbed::is_perturbed(columns)) {
         return perturbed_rows(&mut arguments, &roles, known, releases, facts.is_some());
@@ -173,6 +189,34 @@ pub(super) fn table(mut arguments: Arguments, options: &AnonymizeOptions) -> Res
     let mut plans = columns.project(known, releases)?;
     plans.extend(updates.into_iter().chain(facts).chain(hierarchies));
     Ok(Computed::new(Arc::new(question), plans).made_with(made_with).table())
+}
+
+/// Returns what is inferred of each column by itself, in one table. A column of it names the sensitive column.
+fn each(arguments: &Arguments, options: &AnonymizeOptions, columns: &[String]) -> Result<Arc<dyn TableProvider>> {
+    let of_column = |column: &String| -> Result<LogicalPlanBuilder> {
+        let mut arguments = arguments.clone();
+        arguments.set_columns(Role::Sensitive.name(), vec![column.clone()]);
+        let source = provider_as_source(table(arguments, options)?);
+        let plan = LogicalPlanBuilder::scan(TableReference::bare(SIGNATURE.name), source, None)?;
+        let inferred = plan.schema().iter().map(|(qualifier, field)| {
+            let value = Expr::Column((qualifier, field).into());
+            // Lists of values of several columns have one type.
+            match field.data_type() {
+                DataType::List(_) => {
+                    let texts = Arc::new(Field::new_list_field(DataType::Utf8, true));
+                    cast(value, DataType::List(texts)).alias(field.name())
+                }
+                _ => value,
+            }
+        });
+        let named = lit(column.as_str()).alias(Role::Sensitive.name());
+        let projected: Vec<Expr> = inferred.chain([named]).collect();
+        plan.project(projected)
+    };
+    let mut all = columns.iter().map(of_column).collect::<Result<Vec<_>>>()?.into_iter();
+    let Some(first) = all.next() else { return Err(refusal!(SIGNATURE.name, "no sensitive column")) };
+    let union = all.try_fold(first, |union, next| union.union(next.build()?))?;
+    Ok(Arc::new(ViewTable::new(union.build()?, None)))
 }
 
 /// Returns the releases whose rows look like rows: there are no groups and no intervals, but rows that may be somebody's.
@@ -242,8 +286,8 @@ struct Roles {
     id: String,
     quasi: Vec<String>,
     sensitive: String,
-    /// The columns of a composite sensitive attribute, if it is one.
-    several: Option<Vec<String>>,
+    /// The columns of a sensitive attribute of several, and the subject of the bound.
+    several: Option<(Vec<String>, Several)>,
 }
 
 impl Roles {
@@ -275,7 +319,9 @@ impl Roles {
                     .filter(|field| field.metadata().get(Role::KEY).and_then(|text| Role::parse(text)) == Some(role));
                 with_role.map(|field| field.name().clone()).collect::<Vec<_>>()
             });
-            let set = setting.as_deref().map(split_names).unwrap_or_default();
+            let names: fn(&str) -> Vec<String> =
+                if role == Role::Sensitive { |text: &str| sensitive_names(text).0 } else { split_names };
+            let set = setting.as_deref().map(names).unwrap_or_default();
             match [said].into_iter().chain(noted).chain([set]).find(|names| !names.is_empty()) {
                 Some(names) => Ok(names),
                 None => Err(refusal!(
@@ -299,14 +345,20 @@ impl Roles {
         let id = one(Role::Id, &options.id, "patient_id")?;
         let quasi = find(Role::Quasi, &options.quasi, "(age, zip)")?;
         let sensitive = find(Role::Sensitive, &options.sensitive, "disease")?;
+        let several = match arguments.columns(Role::Sensitive.name()) {
+            Some(_) => arguments.several(Role::Sensitive.name()),
+            None if !declared.sensitive.is_empty() => declared.several,
+            // Each column decides, whatever the release was made for, unless the combination is asked for.
+            None => options.sensitive.as_deref().map_or(Several::Each, |setting| sensitive_names(setting).1),
+        };
         Ok(Self {
             id,
             quasi,
             sensitive: match sensitive.as_slice() {
                 [name] => name.clone(),
-                several => name_of_parts(several),
+                columns => name_of_parts(columns, several),
             },
-            several: (sensitive.len() > 1).then_some(sensitive),
+            several: (sensitive.len() > 1).then_some((sensitive, several)),
         })
     }
 }

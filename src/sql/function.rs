@@ -11,7 +11,8 @@ use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
 use datafusion::sql::sqlparser::ast::{ObjectName, TableFactor};
 
 use super::arguments::{Arguments, Scope};
-use super::options::{AnonymizeOptions, split_names};
+use super::composite::COMPOSITE;
+use super::options::{AnonymizeOptions, names_together, split_names};
 use super::session_tables;
 use super::signature::{FunctionSignature, suggestion};
 use super::syntax::{Call, SqlScope, constant};
@@ -154,6 +155,16 @@ impl Scope for PlainScope<'_, '_, '_> {
             }
             Expr::Literal(value, _) => value.try_as_str().flatten().map(split_names),
             Expr::ScalarFunction(function) => {
+                Some(function.args.iter().map(|arg| self.columns(arg)).collect::<Option<Vec<_>>>()?.concat())
+            }
+            _ => None,
+        }
+    }
+
+    fn together(&self, raw: &Expr) -> Option<Vec<String>> {
+        match raw {
+            Expr::Literal(value, _) => value.try_as_str().flatten().and_then(names_together),
+            Expr::ScalarFunction(function) if function.func.name() == COMPOSITE => {
                 Some(function.args.iter().map(|arg| self.columns(arg)).collect::<Option<Vec<_>>>()?.concat())
             }
             _ => None,

@@ -265,7 +265,7 @@ impl Input {
         let plan = self.plan.clone();
         let composed = match parts.is_empty() {
             true => Self { plan, ..*self },
-            false => Self { plan, ..*self }.composed(&names)?,
+            false => Self { plan, ..*self }.composed(&names, sensitive.name())?,
         };
         let value = Expr::Column(composed.column(sensitive.name())?.column).alias(OWN_VALUE);
         self.plan = with_column(composed.plan, value)?;

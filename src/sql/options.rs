@@ -6,6 +6,7 @@ use datafusion::common::config::{ConfigEntry, ConfigExtension, ExtensionOptions}
 use datafusion::common::{DataFusionError, Result};
 
 use super::signature::suggestion;
+use crate::microdata::Several;
 
 /// Session settings. A call's arguments and the columns' own metadata come first.
 ///
@@ -18,7 +19,7 @@ pub struct AnonymizeOptions {
     pub id: Option<String>,
     /// Quasi-identifier columns, separated by commas
     pub quasi: Option<String>,
-    /// Sensitive column
+    /// Sensitive column; several as `disease, drug`, each by itself, or as `composite(disease, drug)`
     pub sensitive: Option<String>,
     /// Period of snapshots that are inserted into publications whose values change by a law
     pub period: Option<String>,
@@ -29,6 +30,21 @@ const NAMES: [&str; 4] = ["id", "quasi", "sensitive", "period"];
 /// Splits `'age, zip'` into names.
 pub(super) fn split_names(text: &str) -> Vec<String> {
     text.split(',').map(|name| name.trim().to_owned()).filter(|name| !name.is_empty()).collect()
+}
+
+/// Returns the names in `'composite(disease, drug)'`, the combination of columns; `None` for another text.
+pub(super) fn names_together(text: &str) -> Option<Vec<String>> {
+    let (function, rest) = text.trim().split_once('(')?;
+    let names = function.trim().eq_ignore_ascii_case("composite").then(|| rest.trim_end().strip_suffix(')'))?;
+    names.map(split_names)
+}
+
+/// Returns the sensitive columns in a setting, and the subject of the bound.
+pub(super) fn sensitive_names(text: &str) -> (Vec<String>, Several) {
+    match names_together(text) {
+        Some(names) => (names, Several::Together),
+        None => (split_names(text), Several::Each),
+    }
 }
 
 impl ConfigExtension for AnonymizeOptions {

@@ -9,7 +9,7 @@ use datafusion::logical_expr::LogicalPlan;
 
 use super::anonymized_table::{AnonymizedTable, Prepared};
 use super::arguments::Arguments;
-use super::composite::Composite;
+use super::composite::{Composite, check_hidden};
 use super::earlier_releases::{check_order, ledgers};
 use super::followed::Followed;
 use super::hierarchy_checks;
@@ -20,7 +20,7 @@ use super::roles::{roles, sensitive_columns};
 use crate::error::refusal;
 use crate::methods::{Against, AnyMethod, Method, StateKind};
 use crate::microdata::{Layout, Role};
-use crate::release::{Description, View};
+use crate::release::{Description, Form, View};
 
 /// Finds the roles and builds the projections of a call of a method.
 pub(super) fn prepare(
@@ -31,11 +31,14 @@ pub(super) fn prepare(
 ) -> Result<Prepared> {
     let function = arguments.function();
     let input = Input { function, argument: "the input", plan: arguments.relation("input")? };
-    let sensitive = sensitive_columns(arguments, options, input.plan.schema())?;
+    let (sensitive, several) = sensitive_columns(arguments, options, input.plan.schema())?;
     let composite = match sensitive.len() {
         0 | 1 => None,
-        _ => Some(Composite::try_new(&input, &sensitive, view)?),
+        _ => Some(Composite::try_new(&input, &sensitive, several, view)?),
     };
+    if method.form() != Form::Anatomy {
+        check_hidden((function, arguments.style()), method, &sensitive, several)?;
+    }
     let input = match &composite {
         Some(composite) => {
             arguments.set_columns(Role::Sensitive.name(), vec![composite.name.clone()]);

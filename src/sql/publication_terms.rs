@@ -4,6 +4,7 @@ use datafusion::common::{Column, Result};
 use datafusion::logical_expr::{Expr, JoinType, LogicalPlan, LogicalPlanBuilder};
 
 use super::input::{Input, InputColumn, OWN_VALUE, common_type};
+use crate::microdata::Several;
 
 /// Column of who was in a release: the identifier. No column of a table has such a name by chance.
 pub(super) const WHO: &str = "(who)";
@@ -19,6 +20,8 @@ pub(super) struct Declared {
     pub quasi: Vec<String>,
     /// The sensitive column, or several.
     pub sensitive: Vec<String>,
+    /// Subject of the bound, if there are several.
+    pub several: Several,
     /// Update relation of the sensitive values.
     pub updates: Option<LogicalPlan>,
     /// True if every value can become every other.

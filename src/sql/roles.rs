@@ -6,11 +6,11 @@ use datafusion::common::{DFSchema, Result, internal_datafusion_err};
 
 use super::arguments::Arguments;
 use super::composite::way_out;
-use super::options::{AnonymizeOptions, split_names};
+use super::options::{AnonymizeOptions, sensitive_names, split_names};
 use super::signature::Style;
 use crate::error::refusal;
 use crate::methods::Needs;
-use crate::microdata::{Role, Roles};
+use crate::microdata::{Role, Roles, Several};
 use crate::release::{View, reserved_names};
 
 /// More quasi-identifiers than this would be suppressed rather than generalized anyway.
@@ -46,14 +46,21 @@ pub(super) fn roles(
     Ok(roles)
 }
 
-/// Returns the columns of the sensitive attribute of a call: none that are known, one, or several that are one value.
+/// Returns the columns of the sensitive attribute of a call: none that are known, one, or several; and the subject of the bound.
 pub(super) fn sensitive_columns(
     arguments: &Arguments,
     options: &AnonymizeOptions,
     schema: &DFSchema,
-) -> Result<Vec<String>> {
+) -> Result<(Vec<String>, Several)> {
+    let role = Role::Sensitive;
     let finder = Finder { arguments, options, schema };
-    finder.find(Role::Sensitive, "sensitive column", "disease", false)
+    let columns = finder.find(role, "sensitive column", "disease", false)?;
+    let is_set = arguments.columns(role.name()).is_none() && finder.declared(role).next().is_none();
+    let several = match options.sensitive.as_deref().filter(|_| is_set) {
+        Some(setting) => sensitive_names(setting).1,
+        None => arguments.several(role.name()),
+    };
+    Ok((columns, several))
 }
 
 /// Returns the sensitive attribute of a call that has no other roles.
@@ -70,15 +77,19 @@ struct Finder<'a> {
 }
 
 impl Finder<'_> {
+    /// Returns the columns whose metadata have this role.
+    fn declared(&self, role: Role) -> impl Iterator<Item = String> {
+        let fields = self.schema.fields().iter();
+        fields
+            .filter(move |field| field.metadata().get(Role::KEY).and_then(|text| Role::parse(text)) == Some(role))
+            .map(|field| field.name().clone())
+    }
+
     fn find(&self, role: Role, what: &str, example: &str, needed: bool) -> Result<Vec<String>> {
         if let Some(columns) = self.arguments.columns(role.name()) {
             return Ok(columns.to_vec());
         }
-        let fields = self.schema.fields().iter();
-        let declared = fields
-            .filter(|field| field.metadata().get(Role::KEY).and_then(|text| Role::parse(text)) == Some(role))
-            .map(|field| field.name().clone());
-        let columns: Vec<String> = declared.collect();
+        let columns: Vec<String> = self.declared(role).collect();
         if !columns.is_empty() {
             return Ok(columns);
         }
@@ -88,7 +99,9 @@ impl Finder<'_> {
             Role::Sensitive => &self.options.sensitive,
             Role::Within | Role::Other | Role::Insensitive => &None,
         };
-        let mut columns = setting.as_deref().map(split_names).unwrap_or_default();
+        let names: fn(&str) -> Vec<String> =
+            if role == Role::Sensitive { |text: &str| sensitive_names(text).0 } else { split_names };
+        let mut columns = setting.as_deref().map(names).unwrap_or_default();
         if !needed {
             // Settings are for all tables; one that has no such column just does without.
             columns.retain(|name| self.schema.fields().iter().any(|field| field.name() == name));

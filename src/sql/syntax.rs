@@ -13,7 +13,8 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 use super::arguments::Scope;
-use super::options::{AnonymizeOptions, split_names};
+use super::composite::COMPOSITE;
+use super::options::{AnonymizeOptions, names_together, split_names};
 use super::session_tables;
 use crate::error::refusal;
 
@@ -175,6 +176,22 @@ impl Scope for SqlScope<'_> {
             ast::Expr::Array(array) => list(&array.elem),
             ast::Expr::Nested(inner) => self.columns(inner),
             other => name(other),
+        }
+    }
+
+    fn together(&self, raw: &ast::Expr) -> Option<Vec<String>> {
+        match raw {
+            ast::Expr::Nested(inner) => self.together(inner),
+            ast::Expr::Value(value) => names_together(&value.value.clone().into_string()?),
+            ast::Expr::Function(function) if function.name.to_string().eq_ignore_ascii_case(COMPOSITE) => {
+                let FunctionArguments::List(list) = &function.args else { return None };
+                let name = |arg: &FunctionArg| match arg {
+                    FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => self.columns(expr),
+                    _ => None,
+                };
+                Some(list.args.iter().map(name).collect::<Option<Vec<_>>>()?.concat())
+            }
+            _ => None,
         }
     }
 

@@ -71,7 +71,7 @@ async fn columns_that_the_newest_release_lacks_are_null() {
     let place = place.display();
     let declared = format!(
         "CREATE EXTERNAL TABLE clinic (id BIGINT, age BIGINT, disease VARCHAR, ward VARCHAR) STORED AS PUBLICATION LOCATION '{place}'
-         OPTIONS ('method' 'dynamic', 'm' '2', 'id' 'id', 'quasi' 'age', 'sensitive' 'disease, ward')"
+         OPTIONS ('method' 'dynamic', 'm' '2', 'id' 'id', 'quasi' 'age', 'sensitive' 'composite(disease, ward)')"
     );
     run(&context, &declared).await.unwrap();
     let rows = "CREATE TABLE rows AS SELECT * FROM (VALUES (1, 30, 'flu', 'east'), (2, 31, 'gastritis', 'west')) AS t(id, age, disease, ward)";

@@ -95,6 +95,7 @@ files! {
     disclosure
     drawn
     dynamic
+    each_column
     errors
     estimated
     exact

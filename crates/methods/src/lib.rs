@@ -52,6 +52,7 @@ mod lots;
 mod monitor;
 mod of_group;
 mod rings;
+mod secrets;
 mod seen;
 mod share;
 mod split;
@@ -103,7 +104,7 @@ use datafusion_anonymize_core::{error, microdata, release};
 use datafusion_anonymize_risk as risk;
 
 use crate::error::{Error, Result, refusal};
-use crate::microdata::{Layout, Microdata};
+use crate::microdata::{Layout, Microdata, is_of_each, parts_of};
 use crate::release::{Description, Form, Release};
 use mondrian::PlacePrinciple;
 
@@ -144,6 +145,14 @@ pub trait Method: fmt::Debug + Send + Sync {
     /// Returns what a participant can infer of others. In most methods something ties groups together (`participants`), so that nothing is excluded.
     fn of_participants(&self) -> OfParticipants {
         OfParticipants::NONE
+    }
+
+    /// Checks that the method hides each of so many sensitive columns by itself.
+    ///
+    /// # Errors
+    /// Why it does not. Then it takes their combination only.
+    fn hides_each(&self, _columns: usize) -> Result<(), &'static str> {
+        Err("it bounds the combination of several sensitive columns, not each of them by itself")
     }
 
     /// Says how the value of a person may change from release to release.
@@ -371,6 +380,12 @@ impl AnyMethod {
         monitor: &Monitor,
         rng: &mut ChaCha20Rng,
     ) -> Result<Release> {
+        if let Some(sensitive) = &microdata.sensitive
+            && is_of_each(&sensitive.field)?
+        {
+            let columns = parts_of(&sensitive.field)?.len();
+            self.as_method().hides_each(columns).map_err(Error::refused)?;
+        }
         let release = match microdata.within {
             Some(_) if matches!(self.form(), Form::Rows | Form::Worlds) => {
                 Err(Error::internal("worlds of parts of a table"))

@@ -189,7 +189,7 @@ impl Parameter {
         .otherwise(DECLARED);
     /// The sensitive attribute.
     pub const SENSITIVE: Self = Self::optional("sensitive", Kind::Columns, "disease")
-        .says("published as it is, but nobody can tell whose it is; of several columns, whose combination")
+        .says("published as it is, but nobody can tell whose it is; several are hidden each by itself, or as composite(a, b)")
         .otherwise(DECLARED);
     /// Hierarchies by which values generalize.
     pub const HIERARCHIES: Self = Self::optional("hierarchies", Kind::Relation, "'hierarchies.csv'")

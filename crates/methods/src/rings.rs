@@ -15,10 +15,12 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use rayon::prelude::*;
+use rustc_hash::FxHashMap;
 
 use super::Monitor;
 use super::assignment::{self, Step};
 use super::lots::Lots;
+use super::secrets::{self, Secrets};
 use super::seen::Seen;
 use super::split::{self, Lists, Secret, Sorted};
 use crate::error::{Error, Result};
@@ -43,27 +45,54 @@ pub(super) struct Rings {
 /// Rings of the people of a part, who are numbered from 0.
 pub(super) struct DrawnRings {
     pub rings: Rings,
-    /// Number of everybody's value among those that occur.
-    value_of: Vec<u32>,
-    /// Number of occurrences of each of them.
-    pub counts: Vec<usize>,
+    /// Columns that are hidden each by itself. One, if the bound is of values.
+    columns: Vec<Column>,
+}
+
+/// Secrets of people in a column.
+struct Column {
+    /// Number of everybody's secret among those that occur.
+    of_person: Vec<u32>,
+    /// Number of those that occur.
+    secrets: usize,
+}
+
+impl Column {
+    /// Numbers these secrets of people.
+    fn of(secrets: impl Iterator<Item = u32>) -> Self {
+        let mut number_of = FxHashMap::default();
+        let of_person = secrets.map(|secret| {
+            let next = number_of.len() as u32;
+            *number_of.entry(secret).or_insert(next)
+        });
+        Self { of_person: of_person.collect(), secrets: number_of.len() }
+    }
 }
 
 impl DrawnRings {
-    /// Draws rings of people with these values. No value may make up more than `1/l`.
+    /// Draws rings of people with these values. No value, and with `secrets` no secret, may make up more than `1/l`.
     ///
-    /// The assignment of m-invariance decides how many people of each value go into rings of the same values. Which people of a value go there is a
-    /// uniform draw. Each ring has worlds beside the true one as [`Worlds::drawn`] says.
-    pub(super) fn draw(values: Vec<u32>, l: usize, worlds: Worlds, lots: &mut impl Lots) -> Result<Self> {
+    /// A plan decides how many people of each value go into rings of the same values: the assignment of m-invariance, or [`secrets`]. Which people of a
+    /// value go there is a uniform draw. Each ring has worlds beside the true one as [`Worlds::drawn`] says.
+    pub(super) fn draw(
+        values: Vec<u32>,
+        secrets: Option<&Secrets>,
+        l: usize,
+        worlds: Worlds,
+        lots: &mut impl Lots,
+    ) -> Result<Self> {
+        let apart: Vec<Column> = secrets.map_or_else(Vec::new, |secrets| {
+            secrets.columns().map(|of| Column::of(values.iter().map(|&value| of[value as usize]))).collect()
+        });
         let mut people = assignment::ByValue::new(&values);
         let mut lines = people.pieces();
+        let occurring: Vec<u32> = lines.iter().map(|line| values[line[0] as usize]).collect();
         // Numbers in the place of values.
         let mut value_of = values;
         for (number, line) in (0..).zip(&lines) {
             line.iter().for_each(|&person| value_of[person as usize] = number);
         }
-        let counts: Vec<usize> = lines.iter().map(|line| line.len()).collect();
-        let mut dealt = Dealt::of(&mut lines, l, lots)?;
+        let mut dealt = Dealt::of(&mut lines, (secrets, &occurring), l, lots)?;
         let number: usize = dealt.steps.iter().map(|step| step.rows).sum();
         let width = worlds.drawn(l);
         let mut rings = Rings {
@@ -97,43 +126,45 @@ impl DrawnRings {
                 rings.shifts.extend_from_slice(&shifts);
             }
         }
-        match rings.people.len() == value_of.len() {
-            true => Ok(Self { rings, value_of, counts }),
+        let all = rings.people.len() == value_of.len();
+        let alone = Column { of_person: value_of, secrets: occurring.len() };
+        match all {
+            true => Ok(Self { rings, columns: if apart.is_empty() { vec![alone] } else { apart } }),
             false => Err(Error::internal("people without a ring")),
         }
     }
 
     /// Returns true if both sides are diverse in all worlds.
     ///
-    /// A side is diverse if no value makes up more than `1/l` of it.
+    /// A side is diverse if no secret of any column makes up more than `1/l` of it.
     pub(super) fn are_diverse(&self, inside: &[bool], l: usize, worlds: Worlds) -> bool {
         let within = inside.iter().filter(|&&inside| inside).count();
         let most = [(inside.len() - within) / l, within / l];
-        match worlds {
-            Worlds::Shifts | Worlds::Renamings => self.are_diverse_in_shifts(inside, l, most),
-            Worlds::All => self.are_diverse_in_all(inside, most),
-        }
+        self.columns.iter().all(|column| match worlds {
+            Worlds::Shifts | Worlds::Renamings => self.are_diverse_in_shifts(column, inside, l, most),
+            Worlds::All => self.are_diverse_in_all(column, inside, most),
+        })
     }
 
     /// Returns true if both sides are diverse in all rearrangements inside of rings.
     ///
-    /// A ring with people on a side can bring each of its values to that side, once. `most` has the greatest count of a value outside and inside.
-    fn are_diverse_in_all(&self, inside: &[bool], most: [usize; 2]) -> bool {
-        let mut counts = vec![[0_usize; 2]; self.counts.len()];
+    /// A ring with people on a side can bring each of its secrets to that side, once. `most` has the greatest count of a secret outside and inside.
+    fn are_diverse_in_all(&self, column: &Column, inside: &[bool], most: [usize; 2]) -> bool {
+        let mut counts = vec![[0_usize; 2]; column.secrets];
         for (ring, _) in self.rings.iter() {
             let within = ring.iter().filter(|&&person| inside[person as usize]).count();
             let touched = [usize::from(within < ring.len()), usize::from(within > 0)];
             for &person in ring {
-                let of_value = &mut counts[self.value_of[person as usize] as usize];
-                of_value.iter_mut().zip(touched).for_each(|(count, touched)| *count += touched);
+                let of_secret = &mut counts[column.of_person[person as usize] as usize];
+                of_secret.iter_mut().zip(touched).for_each(|(count, touched)| *count += touched);
             }
         }
         counts.iter().flat_map(|counts| counts.iter().zip(most)).all(|(&count, most)| count <= most)
     }
 
-    fn are_diverse_in_shifts(&self, inside: &[bool], l: usize, most: [usize; 2]) -> bool {
+    fn are_diverse_in_shifts(&self, column: &Column, inside: &[bool], l: usize, most: [usize; 2]) -> bool {
         // The people of a ring lie all over the memory, so one pass counts several worlds. It has at most as many pairs of counts as there are people.
-        let values = self.counts.len().max(1);
+        let values = column.secrets.max(1);
         let at_once = (inside.len() / values).clamp(1, l);
         let mut counts = vec![[0_u32; 2]; at_once * values];
         let mut near: Vec<(u32, bool)> = Vec::new();
@@ -141,7 +172,7 @@ impl DrawnRings {
             counts.fill([0; 2]);
             for (ring, shifts) in self.rings.iter() {
                 near.clear();
-                near.extend(ring.iter().map(|&person| (self.value_of[person as usize], inside[person as usize])));
+                near.extend(ring.iter().map(|&person| (column.of_person[person as usize], inside[person as usize])));
                 let shifts = std::iter::once(0).chain(shifts.iter().map(|&shift| shift as usize)).skip(first);
                 for (counts, shift) in counts.chunks_exact_mut(values).zip(shifts) {
                     let (before, after) = near.split_at(shift);
@@ -185,12 +216,17 @@ struct Dealt<'a> {
 }
 
 impl<'a> Dealt<'a> {
-    fn of(lines: &'a mut [&mut [u32]], l: usize, lots: &mut impl Lots) -> Result<Self> {
+    /// Draws the steps of lists of people. Each list is of one of these values.
+    fn of(
+        lines: &'a mut [&mut [u32]],
+        (secrets, values): (Option<&Secrets>, &[u32]),
+        l: usize,
+        lots: &mut impl Lots,
+    ) -> Result<Self> {
         let counts: Vec<usize> = lines.iter().map(|line| line.len()).collect();
-        let mut ties: Vec<u32> = (0..counts.len() as u32).collect();
-        lots.arrange(&mut ties);
+        let steps = secrets::plan(secrets, values, &counts, l, lots)?;
         lines.iter_mut().for_each(|line| lots.arrange(line));
-        Ok(Self { steps: assignment::steps_by(&counts, l, &ties)?, left: lines.iter().map(|line| &**line).collect() })
+        Ok(Self { steps, left: lines.iter().map(|line| &**line).collect() })
     }
 
     /// Takes so many people of a value who were not taken yet.
@@ -237,14 +273,15 @@ impl Rings {
     pub(super) fn close(
         microdata: &Microdata,
         rows: &mut [u32],
-        values: &[impl Code],
+        (secrets, values): (Option<&Secrets>, &[impl Code]),
         l: usize,
         lots: &mut impl Lots,
         monitor: &Monitor,
     ) -> Result<Self> {
         let all = rows.len();
         let mut lines = assignment::by_value(rows, values);
-        let mut dealt = Dealt::of(&mut lines, l, lots)?;
+        let occurring: Vec<u32> = lines.iter().map(|line| values[line[0] as usize].wide()).collect();
+        let mut dealt = Dealt::of(&mut lines, (secrets, &occurring), l, lots)?;
         let heights = heights(std::mem::take(&mut dealt.steps));
         let mut buckets = vec![0];
         let mut lists: Vec<&[u32]> = Vec::new();
@@ -359,9 +396,9 @@ mod tests {
         fn eligible_values_make_rings(counts in prop::collection::vec(1_usize..20, 2..12), l in 2_usize..6, seed in any::<u64>()) {
             prop_assume!(counts.iter().max().unwrap() * l <= counts.iter().sum());
             let values: Vec<u32> = (0..).zip(&counts).flat_map(|(value, &count)| std::iter::repeat_n(value, count)).collect();
-            let drawn = DrawnRings::draw(values.clone(), l, Worlds::Shifts, &mut ChaCha20Rng::seed_from_u64(seed)).unwrap();
+            let drawn = DrawnRings::draw(values.clone(), None, l, Worlds::Shifts, &mut ChaCha20Rng::seed_from_u64(seed)).unwrap();
             prop_assert!(drawn.rings.are_rings(values.len(), l, &values));
-            prop_assert_eq!(&drawn.counts, &counts);
+            prop_assert_eq!(drawn.columns[0].secrets, counts.len());
             // Every world is the true one with values dealt anew, and nobody has a value in two of them.
             let mut carried = vec![Vec::new(); values.len()];
             for world in 0..l {
@@ -413,7 +450,7 @@ mod tests {
         let mut rng = ChaCha20Rng::seed_from_u64(9);
         let mut seen: HashMap<(Vec<u32>, Vec<u32>), usize> = HashMap::new();
         for _ in 0..DRAWS {
-            let mut rings = DrawnRings::draw(vec![4, 1, 7, 0], 3, Worlds::Shifts, &mut rng).unwrap().rings;
+            let mut rings = DrawnRings::draw(vec![4, 1, 7, 0], None, 3, Worlds::Shifts, &mut rng).unwrap().rings;
             let first = rings.people.iter().position(|&person| person == 0).unwrap();
             rings.people.rotate_left(first);
             *seen.entry((rings.people, rings.shifts)).or_default() += 1;
@@ -458,14 +495,14 @@ mod tests {
     fn a_side_with_a_value_too_often_is_found_in_any_world() {
         // Two rings of two, whose people exchange values.
         let rings = Rings { people: vec![0, 1, 2, 3], ends: vec![2, 4], shifts: vec![1, 1], width: 1 };
-        let drawn =
-            |value_of: [u32; 4]| DrawnRings { rings: rings.clone(), value_of: value_of.to_vec(), counts: vec![2; 2] };
+        let columns = |of: &[u32]| vec![Column::of(of.iter().copied())];
+        let drawn = |value_of: [u32; 4]| DrawnRings { rings: rings.clone(), columns: columns(&value_of) };
         let sides = [true, false, true, false];
         assert!(drawn([0, 1, 1, 0]).are_diverse(&sides, 2, Worlds::Shifts));
         assert!(!drawn([0, 1, 0, 1]).are_diverse(&sides, 2, Worlds::Shifts), "in the true world");
         // Three rings of two: only in the other world are both who stand inside of the same value.
         let rings = Rings { people: (0..6).collect(), ends: vec![2, 4, 6], shifts: vec![1; 3], width: 1 };
-        let drawn = DrawnRings { rings, value_of: vec![0, 2, 1, 2, 0, 1], counts: vec![2; 3] };
+        let drawn = DrawnRings { rings, columns: columns(&[0, 2, 1, 2, 0, 1]) };
         assert!(!drawn.are_diverse(&[true, false, true, false, false, false], 2, Worlds::Shifts));
         assert!(drawn.are_diverse(&[true, true, false, false, false, false], 2, Worlds::Shifts));
     }

@@ -72,10 +72,20 @@ impl ReleaseFindings {
         self.groups += part.groups() as u64;
         self.counterfeits += part.counterfeits();
         self.largest = self.largest.max(part.largest());
-        if self.found.is_empty() {
-            self.found = found;
-            return;
-        }
+        self.merge(found);
+    }
+
+    /// Adds what a part keeps of promises about values in one of several sensitive columns. The sensitive column of `part` is that one.
+    pub fn add_column(&mut self, part: &ReleasedTable, column: &str, promises: &[Promise]) {
+        let of_values = promises.iter().filter(|promise| !matches!(promise, Promise::Anonymous { .. }));
+        let of_column = |&promise: &Promise| {
+            let finding = part.promise(promise);
+            Finding { name: format!("{} (column {column})", finding.name), ..finding }
+        };
+        self.merge(of_values.map(of_column).collect());
+    }
+
+    fn merge(&mut self, found: Vec<Finding>) {
         for next in found {
             match self.found.iter_mut().find(|known| known.name == next.name) {
                 Some(known) => known.found = known.found.and(next.found),

@@ -3,7 +3,7 @@
 use datafusion::arrow::datatypes::{FieldRef, SchemaRef};
 
 use crate::methods::{AnyMethod, LeftOut};
-use crate::microdata::{Role, name_of_parts};
+use crate::microdata::{EACH_KEY, Role, Several, name_of_parts, parts_of_name};
 use crate::publication::ledger_metadata::LedgerMetadata;
 use crate::publication::record::Announcement;
 use crate::release::{COUNTERFEITS, Description, GROUP_SIZE, View, reserved_names};
@@ -18,7 +18,13 @@ pub(super) fn columns_of(schema: &SchemaRef, role: Role) -> Vec<String> {
 /// Returns the name of the value of several sensitive columns, and the columns; `None` for one column.
 pub(super) fn sensitive_value(schema: &SchemaRef) -> Option<(String, Vec<String>)> {
     let columns = columns_of(schema, Role::Sensitive);
-    (columns.len() > 1).then(|| (name_of_parts(&columns), columns))
+    (columns.len() > 1).then(|| (name_of_parts(&columns, several(schema)), columns))
+}
+
+/// Returns the subject of the bound, as the columns of a release say it.
+pub(super) fn several(schema: &SchemaRef) -> Several {
+    let each = schema.fields().iter().any(|field| field.metadata().contains_key(EACH_KEY));
+    if each { Several::Each } else { Several::Together }
 }
 
 /// Returns the agreed sensitive columns that a release has, if it lacks some. It is a part of what was made then,
@@ -26,14 +32,10 @@ pub(super) fn sensitive_value(schema: &SchemaRef) -> Option<(String, Vec<String>
 pub(super) fn some_sensitive(schema: &SchemaRef, agreed: Option<&String>) -> Option<Vec<String>> {
     let there = columns_of(schema, Role::Sensitive);
     let agreed = agreed?;
-    let whole = there.as_slice() == std::slice::from_ref(agreed) || name_of_parts(&there) == *agreed;
-    (!whole && there.iter().all(|name| is_part(name, agreed))).then_some(there)
-}
-
-/// Returns true if a column is one of those that a value is called after. Names of stored columns have no commas.
-fn is_part(name: &str, whole: &str) -> bool {
-    let inner = whole.strip_prefix('(').and_then(|rest| rest.strip_suffix(')')).unwrap_or_default();
-    inner.split(", ").any(|part| part == name)
+    let whole = there.as_slice() == std::slice::from_ref(agreed) || name_of_parts(&there, several(schema)) == *agreed;
+    // Names of stored columns have no commas.
+    let parts = parts_of_name(agreed);
+    (!whole && there.iter().all(|name| parts.contains(&name.as_str()))).then_some(there)
 }
 
 /// Checks that the columns are those of a public release, and truthful about it. Where groups are hidden, there are

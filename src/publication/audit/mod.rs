@@ -19,7 +19,7 @@ use datafusion::prelude::{SessionConfig, SessionContext};
 use url::Url;
 
 use self::belief_audit::BeliefAudit;
-use self::columns::{columns_of, described, sensitive_value, some_sensitive};
+use self::columns::{columns_of, described, sensitive_value, several, some_sensitive};
 use self::files::Files;
 use self::ledger::{Ledger, Past};
 use self::parts::Parts;
@@ -32,7 +32,7 @@ use super::reader::{Reader, ReleaseRow};
 use super::record::{Announcement, Figures};
 use crate::error::{Error, refusal};
 use crate::methods::{Against, AnyMethod, LeftOut, Remembered};
-use crate::microdata::{Role, compose};
+use crate::microdata::{Role, Several, compose};
 use crate::release::Promise;
 use crate::risk::{Check, ReleaseFindings, ReleasedTable, TableColumns};
 
@@ -311,6 +311,15 @@ impl Looked {
         let rows = &with_sensitive_value(rows).map_err(named)?;
         let table = ReleasedTable::try_new(rows, columns).map_err(named)?;
         self.findings.add(&table, groups);
+        let schema = rows.schema();
+        if several(&schema) == Several::Each {
+            // Each column keeps the promise by itself.
+            for column in columns_of(&schema, Role::Sensitive) {
+                let by_itself = TableColumns { sensitive: Some(column.clone()), ..columns.clone() };
+                let table = ReleasedTable::try_new(rows, &by_itself).map_err(named)?;
+                self.findings.add_column(&table, &column, groups);
+            }
+        }
         self.whole = whole.and_then(|l| table.no_value_beyond(Some(number), l));
         if let Some(past) = self.past.as_mut().filter(|_| compared) {
             past.append(number, &table).map_err(named)?;

@@ -12,7 +12,8 @@ use datafusion::prelude::{SessionConfig, SessionContext};
 use super::{Given, NAME};
 use crate::error::refusal;
 use crate::exec::{SEVERAL_ROWS, Seed};
-use crate::microdata::{Role, one_row_each};
+use crate::microdata::{Role, Several, one_row_each};
+use crate::sql::composite::COMPOSITE;
 use crate::sql::register_all;
 
 /// The column that counts rows where there is no identifier.
@@ -108,9 +109,11 @@ pub(super) struct TableRoles {
     pub has_id: bool,
     pub quasi: Vec<String>,
     pub sensitive: Vec<String>,
+    /// Subject of the bound, if there are several sensitive columns.
+    pub several: Several,
     /// Suggested quasi-identifiers of which each alone singles out most rows.
     pub exact: Vec<String>,
-    /// The largest `m` or `l`: the most frequent sensitive value has one of so many rows.
+    /// The largest `m` or `l`: the most frequent sensitive value, of any column that is hidden by itself, has one of so many rows.
     pub largest: usize,
 }
 
@@ -176,10 +179,23 @@ impl TableRoles {
                 bench.rows()
             ));
         }
-        let most = format!("SELECT max(n) FROM (SELECT count(*) AS n FROM people GROUP BY {value})");
-        let most = bench.number(&most).await?.unwrap_or(1.0).max(1.0);
+        let values = match given.several {
+            Several::Each => given.sensitive.iter().map(|name| quoted(name)).collect(),
+            Several::Together => vec![value],
+        };
+        let mut most = 1.0_f64;
+        for value in values {
+            let count = format!("SELECT max(n) FROM (SELECT count(*) AS n FROM people GROUP BY {value})");
+            most = most.max(bench.number(&count).await?.unwrap_or(1.0));
+        }
         let largest = (bench.rows() as f64 / most) as usize;
-        Ok(Self { id, has_id, quasi: given.quasi, sensitive: given.sensitive, exact, largest })
+        let Given { quasi, sensitive, several, .. } = given;
+        Ok(Self { id, has_id, quasi, sensitive, several, exact, largest })
+    }
+
+    /// Returns true if several columns are hidden each by itself.
+    pub(super) fn hides_each(&self) -> bool {
+        self.sensitive.len() > 1 && self.several == Several::Each
     }
 
     /// Returns `id => .., quasi => (..), sensitive => ..`, as calls have them.
@@ -202,7 +218,8 @@ impl TableRoles {
             [name] => quoted(name),
             names => format!("({})", names.iter().map(|name| quoted(name)).collect::<Vec<_>>().join(", ")),
         };
-        format!("quasi => {}, sensitive => {}", list(&self.quasi), list(&self.sensitive))
+        let function = if self.several == Several::Together { COMPOSITE } else { "" };
+        format!("quasi => {}, sensitive => {function}{}", list(&self.quasi), list(&self.sensitive))
     }
 }
 

@@ -112,10 +112,19 @@ fn best(measured: &[Measured], of: impl Fn(&Measured) -> bool, error: f64) -> Op
 mod tests {
     use super::super::settings::Setting;
     use super::*;
+    use crate::microdata::Several;
 
     fn people(has_id: bool) -> TableRoles {
         let (quasi, sensitive) = (vec!["age".to_owned()], vec!["disease".to_owned()]);
-        TableRoles { id: "id".to_owned(), has_id, quasi, sensitive, exact: Vec::new(), largest: 20 }
+        TableRoles {
+            id: "id".to_owned(),
+            has_id,
+            quasi,
+            sensitive,
+            several: Several::Each,
+            exact: Vec::new(),
+            largest: 20,
+        }
     }
 
     fn row(method: Tried, value: usize, error: f64, counterfeits: usize) -> Measured {

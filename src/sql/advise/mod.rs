@@ -32,12 +32,12 @@ use super::arguments::Arguments;
 use super::computed::computed;
 use super::input::Input;
 use super::numbers::Number;
-use super::options::{AnonymizeOptions, split_names};
+use super::options::{AnonymizeOptions, sensitive_names, split_names};
 use super::signature::{FunctionSignature, Kind, Parameter};
 use crate::error::refusal;
 use crate::exec::{Computation, Progress, Reporting, Resources, Seed, Step, boxed_method};
 use crate::methods::Monitor;
-use crate::microdata::{Role, published_type};
+use crate::microdata::{Role, Several, published_type};
 use bench::{Bench, TableRoles};
 use choice::recommend;
 use measure::Measured;
@@ -76,7 +76,11 @@ pub(super) fn table(mut arguments: Arguments, options: &AnonymizeOptions) -> Res
     let table = table_name(&plan);
     let input = Input { function: NAME, argument: "the input", plan };
     let error = ERROR.of(&arguments)?;
-    let mut given = Given { id: Vec::new(), quasi: Vec::new(), sensitive: Vec::new() };
+    let several = match (arguments.columns(Role::Sensitive.name()), options.sensitive.as_deref()) {
+        (None, Some(setting)) => sensitive_names(setting).1,
+        _ => arguments.several(Role::Sensitive.name()),
+    };
+    let mut given = Given { id: Vec::new(), quasi: Vec::new(), sensitive: Vec::new(), several };
     for (role, setting, names) in [
         (Role::Id, &options.id, &mut given.id),
         (Role::Quasi, &options.quasi, &mut given.quasi),
@@ -124,7 +128,9 @@ fn declared(input: &Input, role: Role, setting: Option<&str>) -> Vec<String> {
     if !names.is_empty() {
         return names;
     }
-    let mut names = setting.map(split_names).unwrap_or_default();
+    let of_setting: fn(&str) -> Vec<String> =
+        if role == Role::Sensitive { |text: &str| sensitive_names(text).0 } else { split_names };
+    let mut names = setting.map(of_setting).unwrap_or_default();
     names.retain(|name| fields.iter().any(|field| field.name() == name));
     names
 }
@@ -154,6 +160,8 @@ struct Given {
     id: Vec<String>,
     quasi: Vec<String>,
     sensitive: Vec<String>,
+    /// Subject of the bound, if there are several sensitive columns.
+    several: Several,
 }
 
 #[derive(Debug)]

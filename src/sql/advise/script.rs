@@ -46,6 +46,7 @@ mod tests {
 
     use super::super::settings::Tried;
     use super::*;
+    use crate::microdata::Several;
 
     #[test]
     fn publications_declare_what_has_a_role() {
@@ -62,6 +63,7 @@ mod tests {
             has_id: true,
             quasi: vec![quasi.to_owned()],
             sensitive: vec!["disease".to_owned()],
+            several: Several::Each,
             exact: Vec::new(),
             largest: 9,
         };

@@ -112,10 +112,19 @@ impl Setting {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::microdata::Several;
 
     fn people(largest: usize) -> TableRoles {
         let (quasi, sensitive) = (vec!["age".to_owned(), "Zip code".to_owned()], vec!["disease".to_owned()]);
-        TableRoles { id: "person".to_owned(), has_id: true, quasi, sensitive, exact: Vec::new(), largest }
+        TableRoles {
+            id: "person".to_owned(),
+            has_id: true,
+            quasi,
+            sensitive,
+            several: Several::Each,
+            exact: Vec::new(),
+            largest,
+        }
     }
 
     #[test]

@@ -11,11 +11,11 @@ use datafusion::logical_expr::{
 };
 
 use crate::error::refusal;
-use crate::microdata::{can_be_part, compose, field_of_parts, part};
+use crate::microdata::{Several, can_be_part, compose, field_of_parts, part};
 use crate::scalars;
 
 /// The function that makes a value of several.
-pub(super) const COMPOSITE: &str = "composite";
+pub(in crate::sql) const COMPOSITE: &str = "composite";
 /// The function that takes a part of it.
 const COMPOSITE_PART: &str = "composite_part";
 
@@ -35,8 +35,8 @@ impl Default for Compose {
 
 impl Compose {
     /// Composes columns that are published as these.
-    pub(super) fn of(parts: &[FieldRef]) -> Self {
-        Self { field: Some(Arc::new(field_of_parts(parts))), ..Self::default() }
+    pub(super) fn of(parts: &[FieldRef], several: Several) -> Self {
+        Self { field: Some(Arc::new(field_of_parts(parts, several))), ..Self::default() }
     }
 }
 

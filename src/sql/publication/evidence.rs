@@ -77,6 +77,7 @@ fn declared_by(publisher: &Publisher, rows: &[ReleaseRow], runtime: &Arc<Runtime
         id: spec.roles.id.clone(),
         quasi: spec.roles.quasi.clone(),
         sensitive: if parts.is_empty() { spec.roles.sensitive.iter().cloned().collect() } else { parts },
+        several: publisher.several,
         updates,
         any_update: changes == ValueChanges::Any,
         closed: changes.are_closed(),

@@ -15,7 +15,7 @@ use crate::error::refusal;
 use crate::exec::{REPOSITION, TableFuture, boxed_method};
 use crate::methods::state::ledger_schema;
 use crate::methods::{AnyMethod, LeftOut};
-use crate::microdata::{Layout, Role, Roles, TREE_KEY, can_be_part, field_of_parts, name_of_parts};
+use crate::microdata::{Layout, Role, Roles, Several, TREE_KEY, can_be_part, field_of_parts, name_of_parts};
 use crate::publication::{
     MAX_MISSING, OpenPublication, PERIOD, Publication, PublicationSpec, Reader, Repositioned, check_apart,
     check_schema, locate, private_beside, stored_type, type_names,
@@ -23,13 +23,13 @@ use crate::publication::{
 use crate::release::{Description, Form, Shape, View, reserved_names, schema};
 use crate::sql::arguments::Arguments;
 use crate::sql::cells::WantedCells;
-use crate::sql::composite::way_out;
+use crate::sql::composite::{check_hidden, way_out};
 use crate::sql::input::{DOMAIN, Input, InputColumn, UPDATES};
 use crate::sql::opaque::Relation;
 use crate::sql::options::AnonymizeOptions;
 use crate::sql::reposition::{LATE, clock, parameters};
 use crate::sql::roles::{roles, sensitive_columns};
-use crate::sql::signature::suggestion;
+use crate::sql::signature::{Style, suggestion};
 
 /// Name by which DataFusion looks it up.
 pub(in crate::sql) const FILE_TYPE: &str = "PUBLICATION";
@@ -110,11 +110,12 @@ impl PublicationFactory {
             }
             let settings = session.config_options().extensions.get::<AnonymizeOptions>().cloned().unwrap_or_default();
             let declared = DFSchema::try_from(Arc::clone(&table))?;
-            let sensitive = sensitive_columns(&arguments, &settings, &declared)?;
+            let (sensitive, several) = sensitive_columns(&arguments, &settings, &declared)?;
             let parts = parts(&table, &sensitive, &method, stream.is_some())?;
-            let whole = with_value(&table, &parts);
+            check_hidden((method.name(), Style::Options), method.as_method(), &sensitive, several)?;
+            let whole = with_value(&table, &parts, several);
             if !parts.is_empty() {
-                arguments.set_columns(Role::Sensitive.name(), vec![name_of_parts(&sensitive)]);
+                arguments.set_columns(Role::Sensitive.name(), vec![name_of_parts(&sensitive, several)]);
             }
             let columns = DFSchema::try_from(Arc::clone(&whole))?;
             let roles = roles(&arguments, &settings, &columns, View::Public, needs)?;
@@ -202,7 +203,7 @@ impl PublicationFactory {
                 let newest = ReleaseTable::open(&publication.public, &runtime, None).await?.schema();
                 released = Arc::new(as_published(&released, &newest));
             }
-            let publisher = Publisher { publication, schema: table, parts, hierarchies, updates };
+            let publisher = Publisher { publication, schema: table, parts, several, hierarchies, updates };
             Ok(Arc::new(PublicationTable::for_publishing(publisher, begun, released, runtime)))
         })
     }
@@ -331,8 +332,8 @@ fn parts(table: &Schema, sensitive: &[String], method: &AnyMethod, stream: bool)
 }
 
 /// Returns the table with the value of these columns as a further one.
-fn with_value(table: &SchemaRef, parts: &[FieldRef]) -> SchemaRef {
-    let value = (!parts.is_empty()).then(|| Arc::new(field_of_parts(parts)));
+fn with_value(table: &SchemaRef, parts: &[FieldRef], several: Several) -> SchemaRef {
+    let value = (!parts.is_empty()).then(|| Arc::new(field_of_parts(parts, several)));
     Arc::new(Schema::new(table.fields().iter().cloned().chain(value).collect::<Vec<_>>()))
 }
 

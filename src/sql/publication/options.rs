@@ -15,7 +15,7 @@ use crate::exec::REPOSITION;
 use crate::methods::{METHODS, Offered, Registered, Share};
 use crate::publication::{BEGIN, MAX_MISSING, PERIOD, Period, parse_period};
 use crate::sql::arguments::{Arguments, Scope};
-use crate::sql::options::{AnonymizeOptions, split_names};
+use crate::sql::options::{AnonymizeOptions, names_together, split_names};
 use crate::sql::reposition::{INNER, PUBLISHED};
 use crate::sql::session_tables;
 use crate::sql::signature::{FunctionSignature, Parameter, Style, suggestion};
@@ -310,6 +310,10 @@ impl Scope for OptionScope<'_> {
 
     fn columns(&self, raw: &String) -> Option<Vec<String>> {
         Some(split_names(raw))
+    }
+
+    fn together(&self, raw: &String) -> Option<Vec<String>> {
+        names_together(raw)
     }
 
     fn constant(&mut self, raw: &String) -> Result<ScalarValue> {

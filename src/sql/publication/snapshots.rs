@@ -12,7 +12,7 @@ use super::table::{PublicationTable, Publisher};
 use crate::error::refusal;
 use crate::exec::SnapshotsCheck;
 use crate::methods::{Foreseen, ValueChanges};
-use crate::microdata::field_of_parts;
+use crate::microdata::{field_of_parts, is_of_each};
 use crate::publication::Changes;
 use crate::sql::arguments::Arguments;
 use crate::sql::computed::computed;
@@ -90,14 +90,15 @@ fn check(publisher: &Publisher, snapshots: Vec<LogicalPlan>, people: bool) -> Re
     let parts: Vec<String> = publisher.parts.iter().map(|part| part.name().clone()).collect();
     let sensitive = match parts.is_empty() {
         true => field(sensitive)?,
-        false => Arc::new(field_of_parts(&publisher.parts)),
+        false => Arc::new(field_of_parts(&publisher.parts, publisher.several)),
     };
     let id = field(id)?;
+    let is_of_each = is_of_each(&sensitive).map_err(|error| error.in_function(function))?;
     let mut inputs: Vec<LogicalPlan> = publisher.updates.iter().cloned().collect();
     for plan in snapshots {
         let mut snapshot = Input { function, argument: SNAPSHOTS, plan };
         if !parts.is_empty() {
-            snapshot = snapshot.composed(&parts)?;
+            snapshot = snapshot.composed(&parts, sensitive.name())?;
         }
         let columns = [&id, &sensitive].map(|field| -> Result<InputColumn> {
             let mut column = snapshot.column(field.name())?;
@@ -112,8 +113,8 @@ fn check(publisher: &Publisher, snapshots: Vec<LogicalPlan>, people: bool) -> Re
         sensitive,
         changes,
         updates: publisher.updates.is_some(),
-        // Within parts, new people are counted part by part.
-        m: least.filter(|_| spec.roles.within.is_none()).map(|least| least as u64),
+        // Within parts, new people are counted part by part. Of several columns, it is each that must be eligible.
+        m: least.filter(|_| spec.roles.within.is_none() && !is_of_each).map(|least| least as u64),
         people,
     };
     Ok(computed(Arc::new(computation), inputs))

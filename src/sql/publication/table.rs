@@ -35,7 +35,7 @@ use crate::error::{Error, refusal};
 use crate::estimate::{ESTIMATE, Released};
 use crate::exec::{HiddenExec, Inputs, Origin, PlanFuture, PublishExec, boxed_method, hide};
 use crate::methods::{LeftOut, StateKind};
-use crate::microdata::Layout;
+use crate::microdata::{Layout, Several};
 use crate::publication::{OpenPublication, PERIOD, Publication, parse_period, periods_of_releases, with_view};
 use crate::release::SIGNATURE;
 use crate::sql::cells::WantedCells;
@@ -52,6 +52,8 @@ pub(super) struct Publisher {
     pub schema: SchemaRef,
     /// Columns of it that are one sensitive value; none if it is one column.
     pub parts: Vec<FieldRef>,
+    /// Subject of the bound, if they are several.
+    pub several: Several,
     pub hierarchies: Option<LogicalPlan>,
     pub updates: Option<LogicalPlan>,
 }
@@ -249,7 +251,7 @@ impl PublicationTable {
                     "INSERT INTO publishes the next one",
                 ));
             }
-            let Some(Publisher { publication, parts, hierarchies, updates, .. }) = &self.publisher else {
+            let Some(Publisher { publication, parts, several, hierarchies, updates, .. }) = &self.publisher else {
                 return Err(refused(
                     "this one is declared for reading",
                     "to publish, declare its columns and OPTIONS such as 'method' 'm_invariant'",
@@ -269,7 +271,8 @@ impl PublicationTable {
                 LeftOut::Remembered => left_out.as_slice(),
                 _ => &[],
             };
-            let microdata = self.microdata(&publication, parts, remembered, input, session.config_options())?;
+            let microdata =
+                self.microdata(&publication, (parts, *several), remembered, input, session.config_options())?;
             let name = publication.spec.method.name();
             let remembered = ledger(&open, &publication, &microdata.schema())?;
             let trees = planned_if_given(session, hierarchies.as_ref(), name, "hierarchies").await?;
@@ -333,7 +336,7 @@ impl PublicationTable {
     fn microdata(
         &self,
         publication: &Publication,
-        parts: &[FieldRef],
+        (parts, several): (&[FieldRef], Several),
         remembered: &[String],
         input: Arc<dyn ExecutionPlan>,
         config: &ConfigOptions,
@@ -353,7 +356,7 @@ impl PublicationTable {
         let columns = roles.columns().map(|name| {
             let expr = if !parts.is_empty() && roles.sensitive.as_ref() == Some(name) {
                 let columns = parts.iter().map(|part| declared(part.name())).collect::<Result<Vec<_>>>()?;
-                composed_columns(parts, columns, config)
+                composed_columns((parts, several), columns, config)
             } else {
                 declared(name)?
             };

@@ -15,14 +15,39 @@ use crate::error::{Error, Result};
 
 /// Metadata of a field: names, types and orders of the columns that its values were made of.
 pub const PARTS_KEY: &str = "anonymize.parts";
+/// Metadata of a released column: one of several sensitive columns, each of which is hidden by itself.
+pub const EACH_KEY: &str = "anonymize.each";
+/// Function whose values hide combinations.
+const TOGETHER: &str = "composite";
+
+/// Subject of the bound, where several columns are sensitive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Several {
+    /// Each column by itself.
+    #[default]
+    Each,
+    /// The combination of all columns alone. A column by itself can be certain.
+    Together,
+}
 
 /// Returns the name of a value of these columns: no column of a table has it by chance.
-pub fn name_of_parts(columns: &[String]) -> String {
-    format!("({})", columns.join(", "))
+pub fn name_of_parts(columns: &[String], several: Several) -> String {
+    let function = match several {
+        Several::Each => "",
+        Several::Together => TOGETHER,
+    };
+    format!("{function}({})", columns.join(", "))
+}
+
+/// Returns the columns in the name of a value; none if it is of one.
+pub fn parts_of_name(name: &str) -> Vec<&str> {
+    let list = name.strip_prefix(TOGETHER).unwrap_or(name);
+    let inner = list.strip_prefix('(').and_then(|rest| rest.strip_suffix(')'));
+    inner.map_or_else(Vec::new, |inner| inner.split(", ").collect())
 }
 
 /// Returns the field of values that are made of these columns.
-pub fn field_of_parts(parts: &[FieldRef]) -> Field {
+pub fn field_of_parts(parts: &[FieldRef], several: Several) -> Field {
     let noted: Vec<Value> = parts
         .iter()
         .map(|part| {
@@ -30,8 +55,30 @@ pub fn field_of_parts(parts: &[FieldRef]) -> Field {
         })
         .collect();
     let names: Vec<String> = parts.iter().map(|part| part.name().clone()).collect();
-    let metadata = [(PARTS_KEY.to_owned(), Value::from(noted).to_string())].into();
-    Field::new(name_of_parts(&names), DataType::Utf8, true).with_metadata(metadata)
+    let noted = json!({"each": several == Several::Each, "parts": noted});
+    let metadata = [(PARTS_KEY.to_owned(), noted.to_string())].into();
+    Field::new(name_of_parts(&names, several), DataType::Utf8, true).with_metadata(metadata)
+}
+
+fn noted_in(field: &Field) -> Result<Option<Value>> {
+    let noted = field.metadata().get(PARTS_KEY).map(|noted| serde_json::from_str(noted));
+    noted.transpose().map_err(|_| unknown())
+}
+
+fn unknown() -> Error {
+    Error::internal("parts of a value that nobody has noted")
+}
+
+/// Returns true if a field has several parts, each of which is hidden by itself.
+///
+/// # Errors
+/// When the metadata are not ours, or are lost: a method would then take the combination for what is hidden.
+pub fn is_of_each(field: &Field) -> Result<bool> {
+    match noted_in(field)? {
+        Some(noted) => noted["each"].as_bool().ok_or_else(unknown),
+        None if parts_of_name(field.name()).len() > 1 => Err(unknown()),
+        None => Ok(false),
+    }
 }
 
 /// Returns the columns that values of a field were made of; none if they are values by themselves.
@@ -39,16 +86,15 @@ pub fn field_of_parts(parts: &[FieldRef]) -> Field {
 /// # Errors
 /// When the metadata are not ours.
 pub fn parts_of(field: &Field) -> Result<Vec<FieldRef>> {
-    let Some(noted) = field.metadata().get(PARTS_KEY) else { return Ok(Vec::new()) };
-    let unknown = || Error::internal("parts of a value that nobody has noted");
-    let noted: Vec<Value> = serde_json::from_str(noted).map_err(|_| unknown())?;
+    let Some(noted) = noted_in(field)? else { return Ok(Vec::new()) };
     let part = |noted: &Value| {
         let data_type = noted["type"].as_str()?.parse().ok()?;
         let order = noted["order"].as_str().map(|order| (ORDER_KEY.to_owned(), order.to_owned()));
         let field = Field::new(noted["name"].as_str()?, data_type, true);
         Some(Arc::new(field.with_metadata(order.into_iter().collect())))
     };
-    noted.iter().map(|noted| part(noted).ok_or_else(unknown)).collect()
+    let parts = noted["parts"].as_array().ok_or_else(unknown)?;
+    parts.iter().map(|noted| part(noted).ok_or_else(unknown)).collect()
 }
 
 /// Returns true if a value can have values of this type as parts, as texts.
@@ -119,7 +165,12 @@ mod tests {
             .enumerate()
             .map(|(place, column)| Arc::new(Field::new(format!("c{place}"), column.data_type().clone(), true)))
             .collect();
-        let parts = parts_of(&field_of_parts(&fields)).unwrap();
+        for several in [Several::Each, Several::Together] {
+            let field = field_of_parts(&fields, several);
+            assert_eq!(is_of_each(&field).unwrap(), several == Several::Each);
+            assert_eq!(parts_of_name(field.name()).len(), fields.len());
+        }
+        let parts = parts_of(&field_of_parts(&fields, Several::Each)).unwrap();
         assert_eq!(parts, fields);
         for ((place, column), field) in columns.iter().enumerate().zip(&parts) {
             let part: ArrayRef = Arc::new(part(&composed, |_| Some(place)).unwrap());
@@ -157,6 +208,9 @@ mod tests {
     #[test]
     fn values_by_themselves_have_no_parts() {
         assert!(parts_of(&Field::new("disease", DataType::Utf8, true)).unwrap().is_empty());
+        assert!(!is_of_each(&Field::new("disease", DataType::Utf8, true)).unwrap());
+        assert!(is_of_each(&Field::new("(disease, drug)", DataType::Utf8, true)).is_err(), "metadata that were lost");
+        assert!(parts_of_name("disease").is_empty());
         assert!(part(&StringArray::from(vec!["flu"]), |_| Some(0)).is_err());
     }
 

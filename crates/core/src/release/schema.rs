@@ -6,7 +6,7 @@ use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Fields, Schema};
 use serde::{Deserialize, Serialize};
 
 use super::Description;
-use crate::microdata::{Layout, ORDER_KEY, Role, TREE_KEY, is_continuous, parts_of};
+use crate::microdata::{EACH_KEY, Layout, ORDER_KEY, Role, TREE_KEY, is_continuous, is_of_each, parts_of};
 
 /// Audience of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -142,21 +142,19 @@ pub fn schema(layout: &Layout, shape: Shape, description: &Description) -> Schem
         let field = labelled(field, Role::Quasi.name(), order);
         let generalized = shape.nodes && matches!(shape.form, Form::Intervals | Form::Rows);
         fields.push(match quasi.metadata().get(TREE_KEY).filter(|_| generalized) {
-            Some(tree) => {
-                let mut metadata = field.metadata().clone();
-                metadata.insert(TREE_KEY.to_owned(), tree.clone());
-                Arc::new(field.as_ref().clone().with_metadata(metadata))
-            }
+            Some(tree) => marked(&field, TREE_KEY, tree),
             None => field,
         });
     }
+    let each = layout.sensitive.as_ref().is_some_and(|sensitive| is_of_each(sensitive).unwrap_or(false));
     for sensitive in layout.sensitive.iter().flat_map(apart) {
         let order = sensitive.metadata().get(ORDER_KEY);
         let data_type = match shape.form {
             Form::Intervals | Form::Perturbed | Form::Rows | Form::Worlds => sensitive.data_type().clone(),
             Form::Anatomy => DataType::List(histogram_item(sensitive.data_type())),
         };
-        fields.push(labelled(Field::new(sensitive.name(), data_type, false), Role::Sensitive.name(), order));
+        let field = labelled(Field::new(sensitive.name(), data_type, false), Role::Sensitive.name(), order);
+        fields.push(if each { marked(&field, EACH_KEY, "true") } else { field });
     }
     if let Some(within) = &layout.within {
         fields.push(labelled(Field::new(within.name(), within.data_type().clone(), true), Role::Within.name(), None));
@@ -193,6 +191,13 @@ pub fn schema(layout: &Layout, shape: Shape, description: &Description) -> Schem
         }
     }
     Schema::new(fields)
+}
+
+/// Returns a field with one more entry of metadata.
+fn marked(field: &FieldRef, key: &str, value: &str) -> FieldRef {
+    let mut metadata = field.metadata().clone();
+    metadata.insert(key.to_owned(), value.to_owned());
+    Arc::new(field.as_ref().clone().with_metadata(metadata))
 }
 
 /// Returns the columns that a sensitive value is published as: those that it was made of, or itself.

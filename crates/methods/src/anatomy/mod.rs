@@ -88,7 +88,7 @@ impl Anatomy {
             return Err(Error::refused("there is no quasi-identifier in the table; a release needs one"));
         }
         balance::check_signatures("l", self.l, known)?;
-        let close = CloseGroups { method: self, microdata, known, source, first, monitor };
+        let close = CloseGroups { method: self, microdata, known, secrets: None, source, first, monitor };
         let (groups, new, _) = monitor.phase("grouping", || close.groups())?;
         monitor.phase("check", || check_rings(microdata, &groups, known, &new, self.l))?;
         Ok(groups)
@@ -188,6 +188,10 @@ impl Declared for Anatomy {
 impl CloseMethod for Anatomy {
     fn least(&self) -> usize {
         self.l
+    }
+
+    fn parameter(&self) -> &'static str {
+        "l"
     }
 
     fn reader(&self) -> Reader {

@@ -26,6 +26,7 @@ use crate::microdata::{Microdata, of_width};
 use crate::mondrian::{self, Cuts, Source};
 use crate::release::{COUNTERFEIT, Groups};
 use crate::rings::Worlds;
+use crate::secrets::Secrets;
 use crate::state::Signatures;
 use crate::{Monitor, WHERE_VALUES_CHANGE, assignment};
 
@@ -80,6 +81,9 @@ pub(crate) trait CloseMethod: Sync {
     /// Returns the least number of different values in a ring.
     fn least(&self) -> usize;
 
+    /// Returns the name of the argument with this number.
+    fn parameter(&self) -> &'static str;
+
     /// Returns the best informed reader for whom rings keep the bound.
     fn reader(&self) -> Reader {
         Reader::Stranger
@@ -121,6 +125,8 @@ pub(crate) struct CloseGroups<'a, M, S> {
     pub method: &'a M,
     pub microdata: &'a Microdata,
     pub known: &'a Signatures,
+    /// Columns that are hidden each by itself, if they are several.
+    pub secrets: Option<&'a Secrets>,
     pub source: &'a S,
     /// Random part of the numbers of new rings; the same for releases of one seed.
     pub first: i64,
@@ -196,14 +202,16 @@ impl<M: CloseMethod, S: Source> CloseGroups<'_, M, S> {
 
     /// Draws rings of new people, and counts the rows that are withheld.
     fn drawn(&self, microdata: &Microdata) -> Result<(Groups, usize)> {
-        let Self { method, source, monitor, known, .. } = *self;
+        let Self { method, secrets, source, monitor, known, .. } = *self;
         let (m, worlds) = (method.least(), method.reader().worlds());
+        let what = if known.all().is_empty() { "rows" } else { "new rows" };
         let most = most_frequent(microdata)?;
-        if !assignment::is_eligible(most, microdata.rows, m) {
+        if let Some(secrets) = secrets {
+            secrets.check_eligible(method.parameter(), m, what, &microdata.sensitive_codes)?;
+        } else if !assignment::is_eligible(most, microdata.rows, m) {
             if let Some(made) = method.ineligible(microdata, monitor, source)? {
                 return Ok(made);
             }
-            let what = if known.all().is_empty() { "rows" } else { "new rows" };
             assignment::check_eligible(what, microdata.rows, most, m, microdata.sensitive()?.field.name())?;
         }
         let rings = mondrian::leaves_by(microdata, m, worlds, method.cuts(), source, monitor)?.rings;

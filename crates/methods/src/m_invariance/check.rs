@@ -11,6 +11,7 @@ use crate::every_row::{Known, check_every_row};
 use crate::microdata::Microdata;
 use crate::of_group::OfGroup;
 use crate::release::{COUNTERFEIT, Groups, Intervals};
+use crate::secrets::Secrets;
 use crate::state::Signatures;
 
 /// Promise to check against.
@@ -18,6 +19,8 @@ pub(super) struct Promise<'a> {
     pub microdata: &'a Microdata,
     pub known: &'a Signatures,
     pub m: usize,
+    /// Columns that are hidden each by itself, if they are several.
+    pub secrets: Option<Secrets>,
     /// The signatures that new rows can have, where they draw them.
     pub drawn: Option<FxHashSet<&'a [u32]>>,
     /// Numbers of new rings or regions.
@@ -65,6 +68,9 @@ impl Promise<'_> {
         let &OfGroup { members, published: signature, intervals, .. } = of_group;
         if signature.len() < self.m || !signature.windows(2).all(|pair| pair[0] < pair[1]) {
             return Some("a group without m different sensitive values");
+        }
+        if self.secrets.as_ref().is_some_and(|secrets| !secrets.are_apart(signature)) {
+            return Some("a group with two people of one value in a sensitive column");
         }
         let rows = members.iter().zip(signature).enumerate().filter(|(_, (row, _))| **row != COUNTERFEIT);
         // The number of the group's signature, once it is known.
@@ -131,7 +137,7 @@ mod tests {
             };
             change(&mut groups);
             let (new, regions, balanced) = (0..0, false, balanced.get());
-            match (Promise { microdata: &microdata, known, m, drawn, new, regions, balanced })
+            match (Promise { microdata: &microdata, known, m, secrets: None, drawn, new, regions, balanced })
                 .check(&groups, intervals, 0)
             {
                 Ok(()) => "fine".to_owned(),
@@ -198,7 +204,8 @@ mod tests {
         let known: OfPeople = (0..4).map(|id| (id, ["a", "b"].map(str::to_owned).into())).collect();
         let ring = |id: i64| (7 + id / 2, rows[id as usize].2.clone());
         for regions in [false, true] {
-            let earlier = Earlier { known: &known, release: None, ring: Some(&ring), regions, domain: &[] };
+            let earlier =
+                Earlier { known: &known, release: None, ring: Some(&ring), regions, each: false, domain: &[] };
             let (microdata, state) = encode_beside(&rows, None, &earlier, 3).unwrap();
             let known = state.signatures().unwrap();
             let arrival = &microdata.people.as_ref().unwrap().arrival;
@@ -211,7 +218,8 @@ mod tests {
                     Groups { starts, members: members.clone(), sensitive, rings: rings.to_vec(), ..Groups::default() };
                 let intervals = Release::cover(&microdata, &groups).unwrap();
                 let (new, balanced) = (20..21, true);
-                let promise = Promise { microdata: &microdata, known, m: 2, drawn: None, new, regions, balanced };
+                let promise =
+                    Promise { microdata: &microdata, known, m: 2, secrets: None, drawn: None, new, regions, balanced };
                 promise.check(&groups, &intervals, 0).is_ok()
             };
             assert!(judged([7, 8, 20]));

@@ -16,27 +16,40 @@ use crate::choices::{Every, Share, alone, orders};
 use crate::release::COUNTERFEIT;
 
 /// Sensitive values of all people.
-type World = Vec<u8>;
+pub(super) type World = Vec<u8>;
 /// A group: its people who are present, and its signature.
-type Group = (Vec<usize>, Vec<u8>);
+pub(super) type Group = (Vec<usize>, Vec<u8>);
 /// The groups of each release.
-type Seen = Vec<Vec<Group>>;
+pub(super) type Seen = Vec<Vec<Group>>;
 
 /// Releases of a few people, who are numbered in order of arrival.
 #[derive(Debug, Clone)]
-struct History {
-    m: usize,
-    reader: Reader,
+pub(super) struct History {
+    pub m: usize,
+    pub reader: Reader,
+    /// True if the digits of a value are hidden each by itself.
+    pub each: bool,
     /// Values of the new people of each release.
-    cohorts: Vec<Vec<u8>>,
+    pub cohorts: Vec<Vec<u8>>,
     /// People of each release.
-    present: Vec<Vec<usize>>,
+    pub present: Vec<Vec<usize>>,
     /// Quasi-identifiers of everybody, release by release.
-    places: Vec<Vec<Vec<i32>>>,
+    pub places: Vec<Vec<Vec<i32>>>,
+}
+
+/// Returns the text of a value.
+fn name(value: u8, each: bool) -> String {
+    if each { format!("[\"{}\",\"{}\"]", value / 10, value % 10) } else { char::from(value).to_string() }
+}
+
+/// Returns the value of a text.
+fn value_of(text: &str, each: bool) -> u8 {
+    let digits = text.bytes().filter(u8::is_ascii_digit).fold(0, |value, digit| 10 * value + (digit - b'0'));
+    if each { digits } else { text.as_bytes()[0] }
 }
 
 /// Returns the ring of each published person: the least person of its first group, and its signature.
-fn rings(seen: &Seen) -> BTreeMap<usize, (usize, Vec<u8>)> {
+pub(super) fn rings(seen: &Seen) -> BTreeMap<usize, (usize, Vec<u8>)> {
     let mut rings = BTreeMap::new();
     for (people, signature) in seen.iter().flatten() {
         for &person in people {
@@ -49,7 +62,8 @@ fn rings(seen: &Seen) -> BTreeMap<usize, (usize, Vec<u8>)> {
 impl History {
     /// Returns the possible groups of a release in a world, after `before`, with their probabilities.
     fn release(&self, world: &World, number: usize, before: &Seen) -> BTreeMap<Vec<Group>, Share> {
-        let name = |value: u8| char::from(value).to_string();
+        let each = self.each;
+        let name = |value: u8| name(value, each);
         let row = |&person: &usize| -> Row {
             let quasi = self.places[number][person].iter().copied().map(Some).collect();
             (person as i64, quasi, name(world[person]))
@@ -60,13 +74,13 @@ impl History {
         let signature = |values: &Vec<u8>| values.iter().copied().map(name).collect::<BTreeSet<_>>();
         let known: Known = rings.iter().map(|(&person, (_, values))| (person as i64, signature(values))).collect();
         let ring = |person: i64| (rings[&(person as usize)].0 as i64, name(world[person as usize]));
-        let earlier = Earlier { known: &known, release: None, ring: Some(&ring), regions: false, domain: &[] };
+        let earlier = Earlier { known: &known, release: None, ring: Some(&ring), regions: false, each, domain: &[] };
         let (microdata, state) = encode_beside(&rows, None, &earlier, 9).unwrap();
         let method = MInvariance::new(self.m).with_reader(self.reader);
         let arrival = &microdata.people.as_ref().unwrap().arrival;
         let of_row: Vec<usize> = arrival.iter().map(|&arrival| present[arrival as usize]).collect();
         let values = microdata.sensitive.as_ref().unwrap().domain.values();
-        let value = |code: &u32| values.as_string_view().value(*code as usize).as_bytes()[0];
+        let value = |code: &u32| value_of(values.as_string_view().value(*code as usize), each);
         let (known, monitor) = (state.signatures().unwrap(), Monitor::default());
         Every::new(0).law(|every| {
             let groups = method.draw_close(&microdata, known, &monitor, (&every, 1000)).unwrap().groups;
@@ -83,7 +97,7 @@ impl History {
     }
 
     /// Returns all possible publications, each with the worlds behind it and their weights.
-    fn histories(&self) -> BTreeMap<Seen, Vec<(World, Share)>> {
+    pub(super) fn histories(&self) -> BTreeMap<Seen, Vec<(World, Share)>> {
         let mut histories: BTreeMap<Seen, Vec<(World, Share)>> =
             BTreeMap::from([(Seen::new(), vec![(World::new(), Share::new(1, 1))])]);
         for number in 0..self.present.len() {
@@ -193,6 +207,7 @@ fn one(m: usize, reader: Reader, values: &[u8], places: &[&[i32]]) -> History {
     History {
         m,
         reader,
+        each: false,
         cohorts: vec![values.to_vec()],
         present: vec![(0..values.len()).collect()],
         places: vec![(0..values.len()).map(of_person).collect()],
@@ -217,7 +232,7 @@ fn any(reader: Reader, releases: usize, rng: &mut ChaCha20Rng) -> History {
             continue;
         }
         let places = (0..releases).map(|_| (0..all).map(|_| vec![rng.random_range(0..6)]).collect()).collect();
-        return History { m, reader, cohorts, present, places };
+        return History { m, reader, each: false, cohorts, present, places };
     }
 }
 

@@ -26,7 +26,7 @@ pub(super) fn publish(
     seed: u64,
 ) -> Result<Release> {
     let release = |id: i64| if first.contains(&id) { 1 } else { 2 };
-    let earlier = Earlier { known, release: Some(&release), ring: None, regions: false, domain };
+    let earlier = Earlier { known, release: Some(&release), ring: None, regions: false, each: false, domain };
     let (microdata, state) = encode_beside(rows, None, &earlier, seed)?;
     drawn(m).anonymize(microdata, &state, &Monitor::default(), &mut ChaCha20Rng::seed_from_u64(seed))
 }

@@ -102,7 +102,14 @@ impl History {
         let parts = self.parts.as_ref().map(|parts| present.iter().map(|&person| parts[number][person]).collect());
         let release = |person: i64| if (person as usize) < self.cohorts[0].len() { 1 } else { 2 };
         let domain: Vec<String> = self.domain.iter().copied().map(name).collect();
-        let earlier = Earlier { known: &known, release: Some(&release), ring: None, regions: false, domain: &domain };
+        let earlier = Earlier {
+            known: &known,
+            release: Some(&release),
+            ring: None,
+            regions: false,
+            each: false,
+            domain: &domain,
+        };
         let (microdata, state) = encode_beside(&rows, parts, &earlier, 9).unwrap();
         let before: usize = self.cohorts[..number].iter().map(Vec::len).sum();
         let assignment = match self.fallback && is_eligible(&world[before..], self.method.m) {

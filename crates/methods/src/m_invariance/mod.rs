@@ -47,6 +47,8 @@ mod region_enumeration;
 #[cfg(test)]
 mod relabelling;
 #[cfg(test)]
+mod secrets_enumeration;
+#[cfg(test)]
 mod tests;
 
 use datafusion::common::Result as EngineResult;
@@ -68,6 +70,7 @@ use super::given::{Declared, Given, Trial};
 use super::lots::Lots;
 use super::mondrian::{self, Source, Streams};
 use super::parameters::{FunctionSignature, KEPT_LINKS_ROWS, Kind, Parameter};
+use super::secrets::{self, Secrets};
 use super::split::{self, Secret};
 use super::state::{Signatures, State, StateKind};
 use super::{Against, CellsBy, Foreseen, LeftOut, Method, Monitor, Needs, OfParticipants, Promises, assignment};
@@ -193,14 +196,21 @@ impl MInvariance {
         (source, first): (&impl Source, i64),
     ) -> Result<Drawn> {
         self.policy().check_signatures(known)?;
+        let secrets = Secrets::of(microdata.sensitive()?)?;
+        if let Some(secrets) = &secrets {
+            secrets.check_earlier(known.all().iter().map(|signature| &**signature))?;
+        }
+        let of_columns = secrets.as_ref();
         let (groups, new, withheld) = monitor.phase("grouping", || match self.region {
-            None => CloseGroups { method: self, microdata, known, source, first, monitor }.groups(),
+            None => {
+                CloseGroups { method: self, microdata, known, secrets: of_columns, source, first, monitor }.groups()
+            }
             Some(least) => Regions { method: self, least, microdata, known, source, first, monitor }.groups(),
         })?;
         let intervals = Release::cover(microdata, &groups)?;
         let regions = self.region.is_some();
         let balanced = regions && self.is_balanced();
-        let promise = Promise { microdata, known, m: self.m, drawn: None, new, regions, balanced };
+        let promise = Promise { microdata, known, m: self.m, secrets, drawn: None, new, regions, balanced };
         monitor.phase("check", || promise.check(&groups, &intervals, withheld))?;
         Ok(Drawn { groups, intervals, withheld })
     }
@@ -231,7 +241,7 @@ impl MInvariance {
         })?;
         let drawn = reference.as_ref().map(Reference::signatures);
         let (new, regions, balanced) = (0..0, false, self.is_balanced());
-        let promise = Promise { microdata, known, m: self.m, drawn, new, regions, balanced };
+        let promise = Promise { microdata, known, m: self.m, secrets: None, drawn, new, regions, balanced };
         monitor.phase("check", || promise.check(&groups, &intervals, withheld))?;
         Ok(Drawn { groups, intervals, withheld })
     }
@@ -302,6 +312,10 @@ impl MInvariance {
 impl CloseMethod for MInvariance {
     fn least(&self) -> usize {
         self.m
+    }
+
+    fn parameter(&self) -> &'static str {
+        "m"
     }
 
     fn reader(&self) -> Reader {
@@ -500,6 +514,23 @@ impl Method for MInvariance {
             Reader::Participant if self.is_balanced() => Against::Participant,
             _ => Against::program_if(self.is_balanced()),
         }
+    }
+
+    fn hides_each(&self, columns: usize) -> Result<(), &'static str> {
+        if self.groups == Grouping::Cohort {
+            return Err(
+                "with groups => 'cohort' it bounds the combination of several sensitive columns, not each by itself",
+            );
+        }
+        if self.region.is_some() {
+            return Err("with region it bounds the combination of several sensitive columns, not each by itself");
+        }
+        if self.on_ineligible != OnIneligible::Refuse {
+            return Err(
+                "with on_ineligible it bounds the combination of several sensitive columns, not each by itself",
+            );
+        }
+        secrets::check_columns(columns)
     }
 
     fn of_participants(&self) -> OfParticipants {

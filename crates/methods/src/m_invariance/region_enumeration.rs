@@ -84,7 +84,8 @@ impl History {
         let signature = |values: &Vec<u8>| values.iter().copied().map(name).collect::<BTreeSet<_>>();
         let known: Known = buckets.iter().map(|(&person, (values, _))| (person as i64, signature(values))).collect();
         let region = |person: i64| (buckets[&(person as usize)].1, name(world[person as usize]));
-        let earlier = Earlier { known: &known, release: None, ring: Some(&region), regions: true, domain: &[] };
+        let earlier =
+            Earlier { known: &known, release: None, ring: Some(&region), regions: true, each: false, domain: &[] };
         let (microdata, state) = encode_beside(&rows, None, &earlier, 9).unwrap();
         let method = MInvariance::new(self.m).with_region(Some(self.region));
         let arrival = &microdata.people.as_ref().unwrap().arrival;

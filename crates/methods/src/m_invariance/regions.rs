@@ -221,7 +221,7 @@ mod tests {
 
     fn publish(rows: &[Row], known: &Known, of: &Of, values: &BTreeMap<i64, String>, seed: u64) -> Result<Release> {
         let ring = |id: i64| (of[&id], values[&id].clone());
-        let earlier = Earlier { known, release: None, ring: Some(&ring), regions: true, domain: &[] };
+        let earlier = Earlier { known, release: None, ring: Some(&ring), regions: true, each: false, domain: &[] };
         let (microdata, state) = encode_beside(rows, None, &earlier, seed)?;
         let method = MInvariance::new(2).with_region(Some(6));
         method.anonymize(microdata, &state, &Monitor::default(), &mut ChaCha20Rng::seed_from_u64(seed))

@@ -13,7 +13,7 @@ use rand_chacha::ChaCha20Rng;
 
 use super::*;
 use crate::error::Error;
-use crate::microdata::Layout;
+use crate::microdata::{Layout, Several, field_of_parts};
 use crate::release::{COUNTERFEIT, Description, Published, RowOrder, Shape, View, schema};
 use crate::state::SnapshotBuilder;
 
@@ -45,7 +45,12 @@ pub(super) fn encode_within(
     known: &Known,
     key: u64,
 ) -> Result<(Microdata, State)> {
-    encode_beside(rows, parts, &Earlier { known, release: None, ring: None, regions: false, domain: &[] }, key)
+    encode_beside(
+        rows,
+        parts,
+        &Earlier { known, release: None, ring: None, regions: false, each: false, domain: &[] },
+        key,
+    )
 }
 
 /// Earlier releases.
@@ -57,6 +62,8 @@ pub(super) struct Earlier<'a> {
     pub ring: Option<&'a dyn Fn(i64) -> (i64, String)>,
     /// True if rings are regions.
     pub regions: bool,
+    /// True if values are pairs, each of whose parts is hidden by itself.
+    pub each: bool,
     /// All values, where they are declared.
     pub domain: &'a [String],
 }
@@ -68,7 +75,11 @@ pub(super) fn encode_beside(
     key: u64,
 ) -> Result<(Microdata, State)> {
     let known = earlier.known;
-    let layout = layout(rows.first().map_or(1, |row| row.1.len()), parts.is_some());
+    let mut layout = layout(rows.first().map_or(1, |row| row.1.len()), parts.is_some());
+    if earlier.each {
+        let parts = ["disease", "drug"].map(|name| Arc::new(Field::new(name, DataType::Utf8, true)));
+        layout.sensitive = Some(Arc::new(field_of_parts(&parts, Several::Each)));
+    }
     let mut columns: Vec<ArrayRef> = vec![Arc::new(rows.iter().map(|row| row.0).collect::<Int64Array>())];
     for j in 0..layout.quasi.len() {
         columns.push(Arc::new(rows.iter().map(|row| row.1[j]).collect::<Int32Array>()));

@@ -7,6 +7,7 @@ use crate::error::{Error, Result};
 use crate::microdata::Microdata;
 use crate::of_group::{OfGroup, any_broken};
 use crate::release::{Groups, Intervals};
+use crate::secrets::Secrets;
 use crate::seen::Seen;
 
 /// Work that the naive distances may take in all, in steps of a loop; beyond it, they are computed as for the cuts.
@@ -27,6 +28,11 @@ pub(super) fn check(microdata: &Microdata, groups: &Groups, intervals: &Interval
         };
         (distance > t.get() + 2.0 * TOLERANCE).then_some("a group that is not t-close")
     };
+    let secrets = match (&microdata.sensitive, params.l) {
+        (Some(sensitive), Some(_)) => Secrets::of(sensitive)?,
+        _ => None,
+    };
+    let secrets = secrets.as_ref();
     let any_broken = || {
         any_broken(
             microdata,
@@ -35,7 +41,9 @@ pub(super) fn check(microdata: &Microdata, groups: &Groups, intervals: &Interval
             || principle.counts(),
             |_, _| {},
             |counts, of_group| {
-                broken_promise(microdata, groups, of_group, params).or_else(|| too_far(of_group.group, counts))
+                broken_promise(microdata, groups, of_group, params)
+                    .or_else(|| shared(secrets, of_group.published, params.l))
+                    .or_else(|| too_far(of_group.group, counts))
             },
         )
     };
@@ -94,6 +102,14 @@ fn broken_promise(
         }
     };
     (!diverse).then_some("a group that is not l-diverse")
+}
+
+/// Returns the fault of a group with a secret that is too frequent.
+fn shared(secrets: Option<&Secrets>, values: &[u32], l: Option<usize>) -> Option<&'static str> {
+    let (secrets, l) = (secrets?, l?);
+    let counts = secrets.occurrences(values);
+    let too_many = counts.iter().any(|count| count.saturating_mul(l) > values.len());
+    too_many.then_some("a group with one value of a sensitive column too often")
 }
 
 /// Returns the share of each sensitive value.

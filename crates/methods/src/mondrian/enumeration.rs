@@ -63,6 +63,7 @@ fn law(quasi: &[&[i32]], values: &[u32], l: usize, least: usize, cuts: Cuts, tie
             let fair = Fair {
                 microdata,
                 values: codes,
+                secrets: None,
                 l,
                 worlds: Worlds::Shifts,
                 sure: 0.0,

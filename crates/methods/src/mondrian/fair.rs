@@ -34,6 +34,7 @@ use crate::extent::{Position, in_rare_width, in_width};
 use crate::lots::Lots;
 use crate::microdata::{Codes, Microdata, of_width, room};
 use crate::rings::{DrawnRings, Rings, Worlds};
+use crate::secrets::{self, Secrets};
 
 /// Leaves, and rings inside them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -68,6 +69,8 @@ pub(crate) struct Fair<'a, S> {
     pub microdata: &'a Microdata,
     /// Value of each row, of which none makes up more than `1/l` of the rows.
     pub values: &'a Codes,
+    /// Columns that are hidden each by itself, if they are several.
+    pub secrets: Option<&'a Secrets>,
     pub l: usize,
     /// Rearrangements of values in which both sides of a cut must be diverse.
     pub worlds: Worlds,
@@ -89,6 +92,9 @@ impl<S: Source> Fair<'_, S> {
     /// When there are too many quasi-identifiers, or leaves of a hierarchy; when memory is short.
     pub(crate) fn leaves(&self) -> Result<Leaves> {
         let quasi = self.microdata.quasi.len();
+        if self.secrets.is_some() {
+            self.monitor.charge(self.microdata.rows * secrets::BYTES)?;
+        }
         if are_narrow(self.microdata) {
             return in_width!(quasi, narrow(self));
         }
@@ -256,10 +262,11 @@ impl<S: Source, P: Position> Trunk<'_, S, P> {
         offset: usize,
         scratch: &mut Scratch<W, P>,
     ) -> Result<Attempt> {
-        let Fair { microdata, values, l, worlds, least, without_rings, monitor, .. } = *self.fair;
+        let Fair { microdata, values, secrets, l, worlds, least, without_rings, monitor, .. } = *self.fair;
         let mut lots = self.fair.source.at(offset, items.len());
         let of_items: Vec<u32> = items.iter().map(|item| item.sensitive).collect();
-        let cut = self.best(items, &occurrences(&of_items), scratch);
+        let counts = secrets.map_or_else(|| occurrences(&of_items), |secrets| secrets.occurrences(&of_items));
+        let cut = self.best(items, &counts, scratch);
         let mut inside = Vec::with_capacity(items.len());
         cut.iter().for_each(|cut| inside.extend(cut.sides(items).map(|(_, inside)| inside)));
         let front = inside.iter().filter(|&&inside| inside).count();
@@ -270,14 +277,17 @@ impl<S: Source, P: Position> Trunk<'_, S, P> {
             }
             if worlds != Worlds::Shifts {
                 // Under theorem B, rings of neighbours would depend on each other, by the order of their lists. Of renamings, signatures count only.
-                return Ok(Attempt::rings_of(items, DrawnRings::draw(of_items, l, worlds, &mut lots)?, false));
+                return Ok(Attempt::rings_of(items, DrawnRings::draw(of_items, secrets, l, worlds, &mut lots)?, false));
             }
             let mut rows: Vec<u32> = items.iter().map(|item| item.row).collect();
-            let rings = of_width!(values, values => Rings::close(microdata, &mut rows, values, l, &mut lots, monitor))?;
+            let rings = of_width!(
+                values,
+                values => Rings::close(microdata, &mut rows, (secrets, values), l, &mut lots, monitor)
+            )?;
             items.iter_mut().zip(&rings.people).for_each(|(item, &row)| item.row = row);
             return Ok(Attempt::Leaf { rings, failed: false });
         };
-        let drawn = DrawnRings::draw(of_items, l, worlds, &mut lots)?;
+        let drawn = DrawnRings::draw(of_items, secrets, l, worlds, &mut lots)?;
         if drawn.are_diverse(&inside, l, worlds) {
             drop((drawn, inside));
             let smaller = front.min(items.len() - front);
@@ -297,7 +307,7 @@ impl<S: Source, P: Position> Trunk<'_, S, P> {
         }
     }
 
-    /// Returns the cut to try, if there is one that may pass. `counts` are those of the values.
+    /// Returns the cut to try, if there is one that may pass. `counts` are those of the values, or of the secrets of all columns.
     fn best<const W: usize>(
         &self,
         items: &[Item<W, P>],

@@ -57,6 +57,7 @@ use super::capabilities::{CellColumns, FAIR_IN_CELLS};
 use super::given::{Declared, Given, Trial};
 use super::parameters::{FunctionSignature, Kind, Parameter};
 use super::rings::Worlds;
+use super::secrets::{self, Secrets};
 use super::{Against, CellsBy, Method, Monitor, Needs, Promises, Share, State};
 use crate::error::{Error, Result};
 use crate::microdata::Microdata;
@@ -156,8 +157,11 @@ impl Mondrian {
         let (cuts, worlds) = (self.cuts, Worlds::Shifts);
         // Rings are closer than leaves, and as safe; where k asks for more people than l, only leaves have as many.
         let without_rings = self.k > l;
+        let secrets = Secrets::of(microdata.sensitive()?)?;
+        let secrets = secrets.as_ref();
+        secrets.map_or(Ok(()), |secrets| secrets.check_eligible("l", l, "rows", values))?;
         let (sure, source) = (0.0, &source);
-        let fair = Fair { microdata, values, l, worlds, least, sure, without_rings, cuts, source, monitor };
+        let fair = Fair { microdata, values, secrets, l, worlds, least, sure, without_rings, cuts, source, monitor };
         let Leaves { ends, rings, .. } = fair.leaves()?;
         let ends = if without_rings { ends } else { rings.ends };
         Ok((std::iter::once(0).chain(ends).collect(), rings.people))
@@ -256,6 +260,17 @@ impl Method for Mondrian {
 
     fn needs(&self) -> Needs {
         Needs { sensitive: self.l.is_some() || self.t.is_some(), ..Needs::default() }
+    }
+
+    /// Takes several columns without `l` and `t`, which bound no sensitive value at all.
+    fn hides_each(&self, columns: usize) -> Result<(), &'static str> {
+        match (self.l, self.t) {
+            (None, None) => Ok(()),
+            _ if self.fair => secrets::check_columns(columns),
+            _ => {
+                Err("without cuts => 'fair' it bounds the combination of several sensitive columns, not each by itself")
+            }
+        }
     }
 
     fn guarantee(&self) -> String {
@@ -378,8 +393,9 @@ pub(super) fn leaves_by(
     source: &impl Source,
     monitor: &Monitor,
 ) -> Result<Leaves> {
-    let values = &microdata.sensitive_codes;
-    Fair { microdata, values, l, worlds, least: l, sure: 0.0, without_rings: false, cuts, source, monitor }.leaves()
+    let (values, secrets) = (&microdata.sensitive_codes, Secrets::of(microdata.sensitive()?)?);
+    let (secrets, sure) = (secrets.as_ref(), 0.0);
+    Fair { microdata, values, secrets, l, worlds, least: l, sure, without_rings: false, cuts, source, monitor }.leaves()
 }
 
 /// Cuts leaves of at least so many rows, whose people are grouped anew by signature. Rings say everybody's signature. A cut is tried if its chance to
@@ -396,7 +412,8 @@ pub(super) fn regions(
 ) -> Result<Leaves> {
     let (values, worlds, cuts) = (&microdata.sensitive_codes, Worlds::Renamings, Cuts::Tight);
     let least = least.max(l);
-    Fair { microdata, values, l, worlds, least, sure, without_rings: false, cuts, source, monitor }.leaves()
+    Fair { microdata, values, secrets: None, l, worlds, least, sure, without_rings: false, cuts, source, monitor }
+        .leaves()
 }
 
 /// Returns the bytes of a row while a table is cut into [`leaves_with_worlds`]. These are for its way through the cuts, with room to cut, its value, its place

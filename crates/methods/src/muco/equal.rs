@@ -46,7 +46,7 @@ pub(super) fn groups(
         return Err(Error::refused("there is no quasi-identifier in the table; a release needs one"));
     }
     balance::check_signatures("l", method.l, known)?;
-    let close = CloseGroups { method, microdata, known, source, first, monitor };
+    let close = CloseGroups { method, microdata, known, secrets: None, source, first, monitor };
     let (groups, new, _) = monitor.phase("grouping", || close.groups())?;
     monitor.phase("check", || check_rings(microdata, &groups, known, &new, method.l))?;
     Ok(groups)

@@ -190,6 +190,10 @@ impl CloseMethod for Muco {
         self.l
     }
 
+    fn parameter(&self) -> &'static str {
+        "l"
+    }
+
     fn reader(&self) -> Reader {
         self.reader
     }
