@@ -35,6 +35,7 @@ from ._native import VERSION as __version__
 from ._progress import set_progress
 from ._publication import Audit, Inserted, Publication
 from ._release import Loss, Release, estimate, loss
+from ._sql import Composite, composite
 from ._table import Table
 
 __all__ = [
@@ -43,6 +44,7 @@ __all__ = [
     "Breach",
     "Chart",
     "Comparison",
+    "Composite",
     "Conflict",
     "Connection",
     "Disclosure",
@@ -58,6 +60,7 @@ __all__ = [
     "anatomy",
     "census",
     "compare",
+    "composite",
     "connect",
     "disclosure",
     "dynamic",

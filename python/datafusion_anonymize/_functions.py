@@ -48,8 +48,8 @@ def m_invariant(
         m: least number of different sensitive values in a group: the bound is 1/m
         id: the identifier: one row per person. Never published [the columns' metadata]
         quasi: quasi-identifiers: known to others, published as ranges [the columns' metadata]
-        sensitive: published as it is, but nobody can tell whose it is; of several columns, whose combination [the
-            columns' metadata]
+        sensitive: published as it is, but nobody can tell whose it is; several are hidden each by itself, or as
+            composite(a, b) [the columns' metadata]
         previous: the earlier releases: the last one, which knows those before it, or a list in their order; paths
             are stored private views
         groups: who shares a group: neighbours who come together, for ever; or people of the whole table, grouped
@@ -103,8 +103,8 @@ def m_distinct(
         m: least number of values that stay possible for everybody
         id: the identifier: one row per person. Never published [the columns' metadata]
         quasi: quasi-identifiers: known to others, published as ranges [the columns' metadata]
-        sensitive: published as it is, but nobody can tell whose it is; of several columns, whose combination [the
-            columns' metadata]
+        sensitive: published as it is, but nobody can tell whose it is; several are hidden each by itself, or as
+            composite(a, b) [the columns' metadata]
         updates: table of from_value, to_value and perhaps probability: what values can become [no value can change]
         previous: the earlier releases: the last one, which knows those before it, or a list in their order; paths
             are stored private views
@@ -148,8 +148,8 @@ def dynamic(
         m: least number of different sensitive values in a group: the bound is 1/m
         id: the identifier: one row per person. Never published [the columns' metadata]
         quasi: quasi-identifiers: known to others, published as ranges [the columns' metadata]
-        sensitive: published as it is, but nobody can tell whose it is; of several columns, whose combination [the
-            columns' metadata]
+        sensitive: published as it is, but nobody can tell whose it is; several are hidden each by itself, or as
+            composite(a, b) [the columns' metadata]
         updates: table of from_value, to_value and probability: what values can become, by which law [no value can
             change]
         previous: the earlier releases: the last one, which knows those before it, or a list in their order; paths
@@ -190,8 +190,8 @@ def mondrian(
         k: least number of rows in a group
         l: diversity of a group's sensitive values
         quasi: quasi-identifiers: known to others, published as ranges [the columns' metadata]
-        sensitive: published as it is, but nobody can tell whose it is; of several columns, whose combination [the
-            columns' metadata]
+        sensitive: published as it is, but nobody can tell whose it is; several are hidden each by itself, or as
+            composite(a, b) [the columns' metadata]
         diversity: what l means ["frequency"]
         t: greatest distance of a group's sensitive values from the table's, 0 to 1
         hierarchies: table of attribute, leaf, level1, level2, ..: what values generalize to
@@ -231,8 +231,8 @@ def anatomy(
         input: the table, or the path or URL of a file
         l: no sensitive value makes up more than 1/l of a group
         quasi: quasi-identifiers: known to others, published as ranges [the columns' metadata]
-        sensitive: published as it is, but nobody can tell whose it is; of several columns, whose combination [the
-            columns' metadata]
+        sensitive: published as it is, but nobody can tell whose it is; several are hidden each by itself, or as
+            composite(a, b) [the columns' metadata]
         within: each value of this column is anonymized as a table of its own
         id: the identifier: one row per person. Never published [the columns' metadata]
         groups: who shares a group: people of the whole table, in one release; or neighbours who come together, for
@@ -276,8 +276,8 @@ def muco(
             a group the same
         l: least number of rows in a group, all with different sensitive values [what delta needs]
         quasi: quasi-identifiers: known to others, published as ranges [the columns' metadata]
-        sensitive: published as it is, but nobody can tell whose it is; of several columns, whose combination [the
-            columns' metadata]
+        sensitive: published as it is, but nobody can tell whose it is; several are hidden each by itself, or as
+            composite(a, b) [the columns' metadata]
         hierarchies: table of attribute, leaf, level1, level2, ..: what values generalize to
         within: each value of this column is anonymized as a table of its own
         cuts: where groups are: where least is lost, at the median of the widest column, or so that cuts tell
@@ -316,8 +316,8 @@ def sequential_release(
         worlds: what sequential_worlds returned
         id: the identifier: one row per person. Never published [the columns' metadata]
         quasi: quasi-identifiers: known to others, published as ranges [the columns' metadata]
-        sensitive: published as it is, but nobody can tell whose it is; of several columns, whose combination [the
-            columns' metadata]
+        sensitive: published as it is, but nobody can tell whose it is; several are hidden each by itself, or as
+            composite(a, b) [the columns' metadata]
         other: columns that no reader knows; they travel with the sensitive value
         p: most rows that are matched exactly at a time, up to 1000 [100]
         loss: what is kept small: the loss metric, or the entropy ["lm"]
@@ -348,8 +348,8 @@ def non_sequential(
         input: the table, or the path or URL of a file
         l: people that every row covers, with different sensitive values
         quasi: quasi-identifiers: known to others, published as ranges [the columns' metadata]
-        sensitive: published as it is, but nobody can tell whose it is; of several columns, whose combination [the
-            columns' metadata]
+        sensitive: published as it is, but nobody can tell whose it is; several are hidden each by itself, or as
+            composite(a, b) [the columns' metadata]
         other: columns that no reader knows; they travel with the sensitive value
         cuts: where groups are: where least is lost, or at the median of the widest column ["tight"]
         hierarchies: table of attribute, leaf, level1, level2, ..: what values generalize to
@@ -382,8 +382,8 @@ def sequential_worlds(
         l: how many worlds there are, the true one included: the bound is 1/l
         id: the identifier: one row per person. Never published [the columns' metadata]
         quasi: quasi-identifiers: known to others, published as ranges [the columns' metadata]
-        sensitive: published as it is, but nobody can tell whose it is; of several columns, whose combination [the
-            columns' metadata]
+        sensitive: published as it is, but nobody can tell whose it is; several are hidden each by itself, or as
+            composite(a, b) [the columns' metadata]
         other: columns that no reader knows; they travel with the sensitive value
         worlds: what it returned before: only new people get worlds
         cuts: where groups are: where least is lost, or at the median of the widest column ["tight"]
@@ -419,8 +419,8 @@ def reposition(
         l: no sensitive value makes up more than 1/l of a snapshot
         time: a date, a timestamp or a number: what snapshots are cut by
         window: snapshots that are held back
-        sensitive: published as it is, but nobody can tell whose it is; of several columns, whose combination [the
-            columns' metadata]
+        sensitive: published as it is, but nobody can tell whose it is; several are hidden each by itself, or as
+            composite(a, b) [the columns' metadata]
         every: length of a snapshot [1 day, or 1]
         move_cost: what publishing snapshots late costs ["linear"]
         move_factor: times this [1]
@@ -449,8 +449,8 @@ def profile(
         input: the table, or the path or URL of a file
         id: the identifier: one row per person. Never published [the columns' metadata]
         quasi: quasi-identifiers: known to others, published as ranges [the columns' metadata]
-        sensitive: published as it is, but nobody can tell whose it is; of several columns, whose combination [the
-            columns' metadata]
+        sensitive: published as it is, but nobody can tell whose it is; several are hidden each by itself, or as
+            composite(a, b) [the columns' metadata]
     """
     return _table("profile", locals())
 
@@ -562,8 +562,8 @@ def disclosure(
         background: what the reader knows: identifiers and quasi-identifiers [original]
         id: the identifier: one row per person. Never published [the columns' metadata]
         quasi: quasi-identifiers: known to others, published as ranges [the columns' metadata]
-        sensitive: published as it is, but nobody can tell whose it is; of several columns, whose combination [the
-            columns' metadata]
+        sensitive: published as it is, but nobody can tell whose it is; several are hidden each by itself, or as
+            composite(a, b) [the columns' metadata]
         strength: what the reader knows of groups ["cover"]
         updates: table of from_value, to_value and perhaps probability: what values can become [no value can change]
         hierarchies: table of attribute, leaf, level1, level2, ..: what values generalize to
@@ -650,8 +650,8 @@ def publication(
             m_distinct: least number of values that stay possible for everybody
         id: the identifier: one row per person. Never published [the columns' metadata]
         quasi: quasi-identifiers: known to others, published as ranges [the columns' metadata]
-        sensitive: published as it is, but nobody can tell whose it is; of several columns, whose combination [the
-            columns' metadata]
+        sensitive: published as it is, but nobody can tell whose it is; several are hidden each by itself, or as
+            composite(a, b) [the columns' metadata]
         groups: of m_invariant: who shares a group: neighbours who come together, for ever; or people of the whole
             table, grouped anew for every release (the paper's) ["close"]
         reader: of m_invariant: for whom the bound holds: a reader who knows nobody's value, or also one who knows

@@ -72,6 +72,19 @@ def text(value: str) -> str:
     return "'" + value.replace("'", "''") + "'"
 
 
+class Composite(tuple[str, ...]):
+    """Sensitive columns of which the combination alone is hidden."""
+
+
+def composite(*columns: str) -> Composite:
+    """Returns sensitive columns of which the combination alone is hidden: one column by itself can be certain.
+
+    Example:
+        an.m_invariant(patients, m=3, id="patient_id", quasi=["age"], sensitive=an.composite("disease", "drug"))
+    """
+    return Composite(columns)
+
+
 #: Of tables: threads may share a session, and must not share names.
 _numbers = itertools.count(1)
 
@@ -112,7 +125,8 @@ class Query:
         if _is_table(parameter, value):
             return self.tables(value, name) if kind == "relations" else self.table(value, name)
         if kind == "columns":
-            return f"({', '.join(identifier(column) for column in _columns(name, value))})"
+            function = "composite" if isinstance(value, Composite) else ""
+            return f"{function}({', '.join(identifier(column) for column in _columns(name, value))})"
         plain = _plain(parameter, value)
         if kind == "column":
             return identifier(plain)
@@ -131,7 +145,7 @@ class Query:
         if any("," in column for column in columns):
             wrong = f"publication: names of columns cannot have commas, as {name} has; write several as a list"
             raise Refused(wrong, function="publication", argument=name)
-        return ", ".join(columns)
+        return f"composite({', '.join(columns)})" if isinstance(value, Composite) else ", ".join(columns)
 
     def arguments(self, function: str, given: Mapping[str, object]) -> str:
         """Writes the arguments of a call in SQL. Those that are None are left out."""
