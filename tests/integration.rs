@@ -41,6 +41,7 @@ mod integration {
     mod python;
     mod releases;
     mod reposition;
+    mod secrets;
     mod sequential;
     mod served;
     mod served_doors;

@@ -58,7 +58,7 @@ fn look(history: &History, found: &mut Found) {
     }
 }
 
-fn all(histories: Vec<History>) -> Found {
+fn all(histories: &[History]) -> Found {
     let mut found = Found::default();
     alone(|| histories.iter().for_each(|history| look(history, &mut found)));
     println!("{found:?}");
@@ -77,7 +77,8 @@ const CROSSED: [(usize, &[u8], &[i32]); 6] = [
 
 #[test]
 fn no_secret_of_a_stranger_is_likelier_than_one_in_m() {
-    let found = all(CROSSED.iter().map(|(m, pairs, places)| one(*m, Reader::Stranger, pairs, places)).collect());
+    let found =
+        all(&CROSSED.iter().map(|(m, pairs, places)| one(*m, Reader::Stranger, pairs, places)).collect::<Vec<_>>());
     assert!(found.several > 2 && found.tight > 100, "{found:?}");
 }
 
@@ -90,7 +91,7 @@ fn no_secret_is_likelier_where_all_rearrangements_are_tested() {
         (3, &[11, 11, 22, 22, 33, 34], &[0, 1, 2, 7, 8, 9]),
     ];
     let tables = CROSSED.iter().chain(&six);
-    let found = all(tables.map(|(m, pairs, places)| one(*m, Reader::Participant, pairs, places)).collect());
+    let found = all(&tables.map(|(m, pairs, places)| one(*m, Reader::Participant, pairs, places)).collect::<Vec<_>>());
     assert!(found.several > 2 && found.tight > 100, "{found:?}");
 }
 
@@ -110,7 +111,7 @@ fn no_secret_is_likelier_after_several_releases() {
             places: places.collect(),
         }
     };
-    let found = all(vec![
+    let found = all(&[
         history([&[11, 12, 21, 22], &[31, 12]], &[0, 3, 4, 5]),
         history([&[11, 22], &[11, 12, 23, 21]], &[1, 2, 3, 4, 5]),
         history([&[11, 12, 23, 34], &[]], &[0, 1, 2]),

@@ -55,7 +55,7 @@ impl Colouring {
         let [left, vertices] = [sides[0], sides[0] + sides[1]];
         let words = colours.div_ceil(WORD);
         let mut free = vec![u64::MAX; vertices * words];
-        if colours % WORD > 0 {
+        if !colours.is_multiple_of(WORD) {
             free.chunks_exact_mut(words).for_each(|words| {
                 if let Some(last) = words.last_mut() {
                     *last = (1 << (colours % WORD)) - 1;
