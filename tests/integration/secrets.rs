@@ -17,7 +17,7 @@ async fn adult() -> Option<SessionContext> {
     Some(context)
 }
 
-/// Returns the greatest posterior of a value of a column, by the groups of a private release: a value's share of its group.
+/// Returns the greatest posterior of a column's values: their shares of groups.
 async fn worst(context: &SessionContext, release: &str, column: &str) -> f64 {
     let shares = format!("SELECT count(*) * 1.0 / max(group_size) AS share FROM {release} GROUP BY group_id, {column}");
     number(context, &format!("SELECT max(share) * 1e6 FROM ({shares})")).await as f64 / 1e6

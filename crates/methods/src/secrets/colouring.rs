@@ -84,7 +84,7 @@ impl Colouring {
         self.next = (colour + 1) % self.colours;
     }
 
-    /// Returns the first colour that is free at all of these vertices, from the next one on.
+    /// Returns the first colour that is free at all of these vertices.
     fn first_free(&self, vertices: &[u32]) -> Option<usize> {
         let free = |word: usize| {
             vertices.iter().fold(u64::MAX, |free, &vertex| free & self.free[vertex as usize * self.words + word])
@@ -138,7 +138,9 @@ impl Colouring {
         self.path = path;
     }
 
-    /// Moves an edge from a class to a smaller one, by a path with one more edge of the larger class.
+    /// Moves an edge from a class to a smaller one.
+    ///
+    /// It exchanges the colours of a path that has one more edge of the larger class.
     fn level(&mut self, larger: usize, smaller: usize) {
         // Paths of an even number of edges have as many of both. The larger class has more, so there is another one.
         for vertex in 0..self.vertices as u32 {

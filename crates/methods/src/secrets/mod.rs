@@ -192,7 +192,7 @@ fn numbers(texts: &StringArray) -> Vec<u32> {
     (0..texts.len()).map(number).collect()
 }
 
-/// Puts secrets into bins of at most `most` occurrences, in the order in which they come. Returns the bin of each item.
+/// Puts secrets into bins of at most `most` occurrences. Returns the bin of each item, in the order of the items.
 ///
 /// Secrets of one bin share no ring. A plan exists if no bin is too full, so few bins cost nothing and make the plan fast. A secret that is too frequent
 /// has a bin of its own.

@@ -34,7 +34,7 @@ fn is_eligible(table: &BTreeMap<[u32; 2], usize>, l: usize) -> bool {
     })
 }
 
-/// Checks that everybody is in a ring of at least `l`, that no ring has conflicts, and that rings are equally large but for one person.
+/// Checks that rings of at least `l` have everybody and no conflicts. Rings are equally large, but for one person.
 fn assert_plan(table: &BTreeMap<[u32; 2], usize>, l: usize, rings: &[Vec<[u32; 2]>]) {
     let people: usize = table.values().sum();
     assert_eq!(rings.len(), people / l);
@@ -49,7 +49,7 @@ fn assert_plan(table: &BTreeMap<[u32; 2], usize>, l: usize, rings: &[Vec<[u32; 2
     assert_eq!(placed, *table);
 }
 
-/// Returns true if people can be put into groups of at least `l` without conflicts, by trying all ways.
+/// Tries all ways to put people into groups without conflicts. Returns true if groups of at least `l` exist.
 fn exists(people: &[[u32; 2]], l: usize, groups: &mut Vec<Vec<[u32; 2]>>) -> bool {
     let Some((one, others)) = people.split_first() else { return groups.iter().all(|group| group.len() >= l) };
     let missing: usize = groups.iter().map(|group| l.saturating_sub(group.len())).sum();
