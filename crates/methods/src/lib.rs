@@ -9,8 +9,8 @@
 //! | [`m_distinct`] | re-publication when values change, too |
 //! | [`dynamic`] | re-publication when everything changes: rows, values, columns |
 //! | [`mondrian`] | one release, generalized: k-anonymity, l-diversity, t-closeness |
-//! | [`anatomy`] | one release, exact quasi-identifiers: l-diversity |
-//! | [`muco`] | one release of rows that still look like rows: delta-probability |
+//! | [`anatomy`] | one release with exact quasi-identifiers, or several of people who come and go: l-diversity |
+//! | [`muco`] | one release of rows that still look like rows, or several with equal shares: delta-probability |
 //! | [`reposition`] | not a release, but what makes small skewed snapshots ready for one of these |
 //! | [`sequential`] | releases of the same people with other columns, and of more people |
 //!
