@@ -52,9 +52,10 @@ impl Tried {
         self.trial.reader
     }
 
-    /// Returns true if its next release knows of this one.
+    /// Returns true if its next release knows of this one. Those with exact quasi-identifiers are tried with groups of the whole table, which do not.
     pub(super) fn has_memory(self) -> bool {
-        self.method.signature.parameters.iter().any(|parameter| parameter.name == Parameter::PREVIOUS.name)
+        let takes_previous = |parameter: &Parameter| parameter.name == Parameter::PREVIOUS.name;
+        !self.is_exact() && self.method.signature.parameters.iter().any(takes_previous)
     }
 
     /// Returns true if a bound on the probability of each sensitive value comes with it.

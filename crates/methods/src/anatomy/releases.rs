@@ -87,7 +87,7 @@ fn strangers(history: &History, l: usize, found: &mut Found) {
         for person in 0..all {
             let values = values_of(history, &seen, person).unwrap();
             for &value in values {
-                let of = posterior(worlds.iter(), person, value);
+                let of = posterior(&worlds.iter(), person, value);
                 let bound = Share::new(1, l as u128);
                 assert!(!of.is_more_than(bound) && (values.len() > l || of == bound), "{history:?} {seen:?}: {person}");
                 found.checked += 1;
@@ -124,7 +124,7 @@ fn participants(history: &History, l: usize, found: &mut Found) {
                         .collect();
                     let left = Share::new(1, (signature.len() - taken.len()) as u128);
                     for &value in signature.iter().filter(|value| !taken.contains(value)) {
-                        let likely = posterior(of.clone(), person, value);
+                        let likely = posterior(&of, person, value);
                         assert_eq!(likely, left, "{history:?} {seen:?}: {person}, of whom {one} and {other} are known");
                         found.checked += 1;
                     }
@@ -199,7 +199,7 @@ fn groups_of_the_whole_table_tell_over_two_releases() {
     let publisher = Publisher { form: Form::Anatomy, release: &release, told: &|_| Vec::new(), shown: &groups };
     let outcomes = alone(|| history.outcomes(&publisher));
     let certain =
-        |worlds: &Vec<(Vec<i32>, Share)>| (0..3).any(|value| posterior(worlds.iter(), 2, value) == Share::new(1, 1));
+        |worlds: &Vec<(Vec<i32>, Share)>| (0..3).any(|value| posterior(&worlds.iter(), 2, value) == Share::new(1, 1));
     assert!(outcomes.values().any(certain), "{outcomes:?}");
 }
 

@@ -197,7 +197,7 @@ impl History {
 
 /// Returns the probability of a person's value among weighted worlds.
 pub(crate) fn posterior<'a>(
-    worlds: impl Iterator<Item = &'a (World, Share)> + Clone,
+    worlds: &(impl Iterator<Item = &'a (World, Share)> + Clone),
     person: i64,
     value: i32,
 ) -> Share {

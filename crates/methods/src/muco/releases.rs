@@ -87,7 +87,7 @@ fn infer(history: &History, method: &Muco, seed: i64, counterfeits: bool) -> Inf
         for person in 0..worlds[0].0.len() {
             let values: BTreeSet<i32> = worlds.iter().map(|(world, _)| world[person]).collect();
             for value in values {
-                let of = posterior(worlds.iter(), person as i64, value);
+                let of = posterior(&worlds.iter(), person as i64, value);
                 inferred.most = if of.is_more_than(inferred.most) { of } else { inferred.most };
             }
         }
