@@ -141,21 +141,16 @@ fn merge(contents: Vec<Bytes>, number: u64) -> Result<Vec<MadeFile>> {
     Ok(made)
 }
 
-fn parquet(error: datafusion::parquet::errors::ParquetError) -> DataFusionError {
-    DataFusionError::ParquetError(Box::new(error))
-}
-
 /// Returns the entries of a file in memory, some at a time; texts are views.
 /// Fails when it is no Parquet file.
 pub(super) fn reader(contents: Bytes) -> Result<ParquetRecordBatchReader> {
     Views::of(contents)?.read()
 }
 
-/// Returns the rows of a Parquet file in memory.
 pub(super) async fn decode(contents: Bytes) -> Result<Vec<RecordBatch>> {
     let decode = move || {
-        let file = ParquetRecordBatchReaderBuilder::try_new(contents).map_err(parquet)?;
-        let reader = file.with_batch_size(BATCH).build().map_err(parquet)?;
+        let file = ParquetRecordBatchReaderBuilder::try_new(contents)?;
+        let reader = file.with_batch_size(BATCH).build()?;
         reader.map(|batch| batch.map_err(DataFusionError::from)).collect()
     };
     blocking(decode).await

@@ -3,11 +3,12 @@
 use bytes::Bytes;
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::SchemaRef;
-use datafusion::common::{DataFusionError, Result as EngineResult};
+use datafusion::common::Result as EngineResult;
 use datafusion::object_store::path::Path;
 use datafusion::object_store::{self, ObjectStore, ObjectStoreExt};
 use datafusion::parquet::arrow::ArrowWriter;
 use datafusion::parquet::basic::{Compression, ZstdLevel};
+use datafusion::parquet::errors::ParquetError;
 use datafusion::parquet::file::properties::{EnabledStatistics, WriterProperties};
 use datafusion::parquet::schema::types::ColumnPath;
 
@@ -40,9 +41,7 @@ pub(crate) fn make(
     for column in [GROUP_ID, IDENTIFIER] {
         properties = properties.set_column_dictionary_enabled(ColumnPath::from(column), false);
     }
-    let failed = |error: datafusion::parquet::errors::ParquetError| {
-        Error::Engine(Box::new(DataFusionError::ParquetError(Box::new(error))))
-    };
+    let failed = |error: ParquetError| Error::Engine(Box::new(error.into()));
     let mut contents = Vec::new();
     let mut writer =
         ArrowWriter::try_new(&mut contents, SchemaRef::clone(schema), Some(properties.build())).map_err(failed)?;

@@ -187,7 +187,6 @@ async fn commit(open: &OpenPublication, table: &DeltaTable, record: &Record, sch
     delta::commit(table, actions, SaveMode::Overwrite, [(delta::COMMIT_KEY, delta::text(&announcement)?)]).await
 }
 
-/// Makes the public copy of a staged file.
 async fn copy(open: &OpenPublication, file: &ReleaseFile, contents: Bytes) -> Result<()> {
     let put = open.public.store().put(&Path::from(file.name.as_str()), contents.into()).await;
     put.map(|_| ()).map_err(|error| open.public.unwritable(error))
@@ -210,7 +209,6 @@ async fn staged_or_public(open: &OpenPublication, record: &Record, file: &Releas
 }
 
 fn schema_of(contents: &Bytes) -> Result<SchemaRef> {
-    let metadata = ArrowReaderMetadata::load(contents, ArrowReaderOptions::default())
-        .map_err(|error| DataFusionError::ParquetError(Box::new(error)))?;
+    let metadata = ArrowReaderMetadata::load(contents, ArrowReaderOptions::default())?;
     Ok(SchemaRef::clone(metadata.schema()))
 }

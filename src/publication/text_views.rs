@@ -10,11 +10,10 @@ use datafusion::arrow::array::{
 use datafusion::arrow::buffer::OffsetBuffer;
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
-use datafusion::common::{DataFusionError, Result};
+use datafusion::common::Result;
 use datafusion::parquet::arrow::arrow_reader::{
     ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder,
 };
-use datafusion::parquet::errors::ParquetError;
 
 const ROWS: usize = 8192;
 /// Bytes of a batch, about.
@@ -29,10 +28,10 @@ pub(super) struct Views {
 impl Views {
     /// Fails when it is no Parquet file.
     pub(super) fn of(contents: Bytes) -> Result<Self> {
-        let metadata = ArrowReaderMetadata::load(&contents, ArrowReaderOptions::new()).map_err(parquet)?;
+        let metadata = ArrowReaderMetadata::load(&contents, ArrowReaderOptions::new())?;
         let plain = SchemaRef::clone(metadata.schema());
         let options = ArrowReaderOptions::new().with_schema(Arc::new(in_views(&plain)));
-        let metadata = ArrowReaderMetadata::try_new(Arc::clone(metadata.metadata()), options).map_err(parquet)?;
+        let metadata = ArrowReaderMetadata::try_new(Arc::clone(metadata.metadata()), options)?;
         Ok(Self { file: ParquetRecordBatchReaderBuilder::new_with_metadata(contents, metadata), plain })
     }
 
@@ -50,12 +49,8 @@ impl Views {
     pub(super) fn read(self) -> Result<ParquetRecordBatchReader> {
         let rows = self.file.metadata().file_metadata().num_rows() as usize;
         let of_row = self.bytes() / rows.max(1);
-        self.file.with_batch_size(ROWS.min(BYTES / of_row.max(1)).max(1)).build().map_err(parquet)
+        Ok(self.file.with_batch_size(ROWS.min(BYTES / of_row.max(1)).max(1)).build()?)
     }
-}
-
-fn parquet(error: ParquetError) -> DataFusionError {
-    DataFusionError::ParquetError(Box::new(error))
 }
 
 /// Returns the columns with texts as views, or lists of them.

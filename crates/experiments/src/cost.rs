@@ -8,7 +8,7 @@ use super::experiment::{Experiment, Figure, Finding, Run};
 use super::harness::Harness;
 use super::input::Input;
 use super::invariant::{self, Publisher, Setting};
-use super::results::{Point, Results, ends, number};
+use super::results::{Point, Results, number};
 use super::series::{VOLUMES, size};
 
 /// Times are means of so many releases after the first, in which everybody is new.

@@ -46,7 +46,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use datafusion::common::exec_err;
-use datafusion::error::Result;
+use datafusion::error::{DataFusionError, Result};
 use indicatif::{ProgressBar, ProgressStyle};
 
 pub use args::Args;
@@ -73,6 +73,10 @@ const EXPERIMENTS: [Experiment; 9] = [
     muco::EXPERIMENT,
     dynamic::EXPERIMENT,
 ];
+
+fn broken(error: impl std::error::Error + Send + Sync + 'static) -> DataFusionError {
+    DataFusionError::External(Box::new(error))
+}
 
 /// Runs experiments, and writes their results and the page.
 ///

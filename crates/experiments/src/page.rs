@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use datafusion::error::{DataFusionError, Result};
+use datafusion::error::Result;
 use minijinja::value::Serde;
 use minijinja::{AutoEscape, Environment, UndefinedBehavior, context};
 use serde::Serialize;
@@ -13,7 +13,7 @@ use super::chart::plain;
 use super::input::ROW;
 use super::results::number;
 use super::store::{self, Drawn, Report};
-use super::{EXPERIMENTS, experiment::Experiment};
+use super::{EXPERIMENTS, broken, experiment::Experiment};
 
 /// Style of pages.
 pub const PAGE_CSS: &str = include_str!("page.css");
@@ -44,10 +44,6 @@ fn render(shown: &[Shown], page: &str) -> Result<String> {
     environment.add_template("page.md", include_str!("page.md")).map_err(broken)?;
     let page = environment.get_template(page).map_err(broken)?;
     page.render(context! { experiments => Serde(shown), css => PAGE_CSS }).map_err(broken)
-}
-
-fn broken(error: minijinja::Error) -> DataFusionError {
-    DataFusionError::External(Box::new(error))
 }
 
 /// An experiment as the template takes it.

@@ -18,13 +18,14 @@ use std::time::Duration;
 use datafusion::arrow::array::{ArrayRef, Float64Array, RecordBatch, StringArray};
 use datafusion::common::{exec_datafusion_err, plan_err};
 use datafusion::dataframe::DataFrameWriteOptions;
-use datafusion::error::{DataFusionError, Result};
+use datafusion::error::Result;
 use datafusion::prelude::SessionContext;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::args::Args;
+use super::broken;
 use super::chart;
 use super::experiment::{Experiment, Finding};
 use super::input::Input;
@@ -201,10 +202,6 @@ pub fn write(place: &Path, bytes: &[u8]) -> Result<()> {
     let making = place.with_extension("making");
     fs::write(&making, bytes)?;
     Ok(fs::rename(making, place)?)
-}
-
-fn broken(error: serde_json::Error) -> DataFusionError {
-    DataFusionError::External(Box::new(error))
 }
 
 #[cfg(test)]

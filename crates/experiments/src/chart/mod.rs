@@ -7,7 +7,7 @@ mod text;
 
 use std::fmt::Write;
 
-use datafusion::error::{DataFusionError, Result};
+use datafusion::error::Result;
 use plotters::backend::SVGBackend;
 use plotters::coord::cartesian::Cartesian2d;
 use plotters::coord::types::RangedCoordf64;
@@ -17,6 +17,7 @@ use plotters::element::{Circle, Drawable, PathElement, PointCollection, Polygon,
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 use plotters::style::{Color, FontDesc, FontFamily, FontStyle, RGBColor, ShapeStyle, TextStyle};
 
+use super::broken;
 use super::experiment::Figure;
 use axis::Axis;
 pub(super) use axis::plain;
@@ -287,10 +288,6 @@ fn write(
 
 fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
-}
-
-fn broken(error: impl std::error::Error + Send + Sync + 'static) -> DataFusionError {
-    DataFusionError::External(Box::new(error))
 }
 
 #[cfg(test)]
