@@ -102,7 +102,6 @@ mod publication {
         }
     }
 
-    /// Makes a table of one row per check.
     fn table(schema: SchemaRef, checks: &[Check]) -> Result<RecordBatch> {
         let columns: Vec<ArrayRef> = vec![
             Arc::new(checks.iter().map(|check| check.release.map(|release| release as i64)).collect::<Int64Array>()),

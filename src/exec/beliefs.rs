@@ -37,7 +37,6 @@ pub(super) struct BeliefsStep {
 }
 
 impl BeliefsStep {
-    /// Takes the beliefs before the release of this number.
     pub(super) fn new(before: Vec<RecordBatch>, number: u64) -> Self {
         Self { before, number }
     }
@@ -113,7 +112,6 @@ fn identified(microdata: &Microdata) -> Result<&People> {
     microdata.people.as_ref().ok_or_else(|| Error::internal("beliefs about nobody"))
 }
 
-/// Returns the columns of a file of beliefs.
 fn schema(identifier: &DataType) -> SchemaRef {
     let item: FieldRef = Arc::new(Field::new_list_field(DataType::Float64, false));
     Arc::new(Schema::new(vec![
@@ -206,7 +204,6 @@ impl Past {
         }
     }
 
-    /// Computes the beliefs about the people of a release.
     fn after(
         &self,
         release: &Release,

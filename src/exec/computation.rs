@@ -43,7 +43,6 @@ pub(crate) trait Computation: fmt::Debug + Send + Sync + 'static {
         None
     }
 
-    /// Computes the result from all inputs and sends it.
     async fn compute(&self, inputs: Vec<SendableRecordBatchStream>, resources: &Resources) -> Result<()>;
 }
 

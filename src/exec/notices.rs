@@ -36,7 +36,6 @@ impl Notices {
         Self::of_config(context.session_config())
     }
 
-    /// Returns the notices of a session with this configuration.
     pub(crate) fn of_config(config: &SessionConfig) -> Self {
         config.get_extension::<Self>().map_or_else(Self::default, |found| found.as_ref().clone())
     }

@@ -75,7 +75,6 @@ fn private_columns(plan: &Arc<dyn ExecutionPlan>) -> Vec<bool> {
     found
 }
 
-/// Returns true if an expression reads a private column.
 fn reads(expr: &Arc<dyn PhysicalExpr>, private: &[bool]) -> bool {
     collect_columns(expr).iter().any(|column| private.get(column.index()) == Some(&true))
 }

@@ -38,7 +38,6 @@ pub(super) async fn make_closed_directory(directory: PathBuf) -> Result<()> {
     .await
 }
 
-/// Removes an empty directory, if it is there.
 pub(super) async fn remove_directory(directory: PathBuf) {
     let _ = blocking(move || std::fs::remove_dir(directory)).await;
 }

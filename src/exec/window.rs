@@ -69,7 +69,6 @@ struct Stepped {
     left: (usize, usize),
 }
 
-/// Returns the columns of the rows of a publication.
 fn schema(layout: &Layout) -> SchemaRef {
     Arc::new(Schema::new(layout.fields().cloned().collect::<Vec<_>>()))
 }

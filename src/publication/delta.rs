@@ -63,12 +63,10 @@ pub(super) async fn at_version(log: LogStoreRef, version: u64) -> Result<DeltaTa
     Ok(table)
 }
 
-/// Returns the version of a table that is loaded.
 pub(super) fn version(table: &DeltaTable) -> u64 {
     table.version().unwrap_or_default()
 }
 
-/// Returns true if this is still the newest version.
 pub(super) async fn is_newest(table: &DeltaTable) -> Result<bool> {
     Ok(table.log_store().get_latest_version(version(table)).await.map_err(failed)? == version(table))
 }
@@ -104,7 +102,6 @@ impl Listed {
     }
 }
 
-/// Returns the files that a version consists of.
 pub(super) async fn listed(table: &DeltaTable) -> Result<Vec<Listed>> {
     let log_store = table.log_store();
     let state = table.snapshot().map_err(failed)?;
@@ -158,7 +155,6 @@ pub(super) async fn commit<const N: usize>(
     write(table.log_store().object_store(None).as_ref(), version(table) + 1, actions, operation, says).await
 }
 
-/// Writes the content of a commit as a text.
 pub(super) fn text(says: &impl Serialize) -> Result<String> {
     serde_json::to_string(says).map_err(input_error)
 }
@@ -289,7 +285,6 @@ pub(super) fn columns(table: &DeltaTable) -> Result<SchemaRef> {
     Ok(Arc::new(columns))
 }
 
-/// Converts an error into one of the engine.
 pub(super) fn failed(error: DeltaTableError) -> DataFusionError {
     match error {
         DeltaTableError::ObjectStore { source } => DataFusionError::ObjectStore(Box::new(source)),

@@ -15,7 +15,6 @@ pub(super) const FORMAT: &str = "anonymize.format";
 /// The format that this version writes, and the newest that it knows. It is one higher for whatever an earlier version would have to know of.
 const NEWEST: u64 = 1;
 
-/// Returns the setting of a table that begins.
 pub(super) fn setting() -> (&'static str, String) {
     (FORMAT, NEWEST.to_string())
 }

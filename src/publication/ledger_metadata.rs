@@ -100,7 +100,6 @@ impl LedgerMetadata {
         hasher.finalize().to_hex().to_string()
     }
 
-    /// Writes the metadata as settings of a table.
     pub(super) fn settings(&self) -> Result<[(&'static str, String); 5]> {
         let spec = serde_json::to_string(&self.spec).map_err(input_error)?;
         let key = u128::from(self.key[0]) << 64 | u128::from(self.key[1]);

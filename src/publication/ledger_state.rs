@@ -53,7 +53,6 @@ pub(super) struct LedgerFile {
 }
 
 impl LedgerFile {
-    /// Returns the files that came with a release.
     pub(super) fn of(record: &Record) -> impl Iterator<Item = Self> {
         record.entries.iter().map(|file| Self { release: record.number, file: file.clone() })
     }

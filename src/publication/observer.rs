@@ -85,12 +85,10 @@ impl Observer {
         look(rows, fingerprint, RelationFingerprint::add)
     }
 
-    /// Returns the rows of the snapshot so far.
     pub(super) fn rows(&self) -> u64 {
         self.snapshot.lock().rows
     }
 
-    /// Returns the fingerprint of the snapshot, so far.
     pub(super) fn fingerprint(&self) -> String {
         self.snapshot.lock().fingerprint.finish()
     }

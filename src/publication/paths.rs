@@ -49,7 +49,6 @@ pub(super) fn is_unnamed(name: &str) -> bool {
     name.strip_prefix('.').and_then(|name| name.strip_suffix(".tmp")).is_some_and(is_random)
 }
 
-/// Returns the directory of what an attempt has staged.
 pub(super) fn attempt(name: &str) -> Path {
     Path::from_iter([STAGED, name])
 }

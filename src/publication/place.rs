@@ -64,17 +64,14 @@ impl Place {
         &self.url
     }
 
-    /// Returns true if this is a local disk.
     pub(super) fn is_local(&self) -> bool {
         self.local.is_some()
     }
 
-    /// Returns an error of its store in reading.
     pub(super) fn unreadable(&self, error: impl Into<DataFusionError>) -> DataFusionError {
         while_doing(format!("{} cannot be read", self.url), error)
     }
 
-    /// Returns an error of its store in writing.
     pub(super) fn unwritable(&self, error: impl Into<DataFusionError>) -> DataFusionError {
         while_doing(format!("{} cannot be written to", self.url), error)
     }

@@ -74,7 +74,6 @@ impl AnonymizedTable {
         Ok(Self { prepared, method, view, secret, fixed, cells, names, start: None, schema })
     }
 
-    /// Returns true if every query sees another release.
     pub(super) fn draws_anew(&self) -> bool {
         !self.fixed
     }

@@ -53,7 +53,6 @@ pub(super) trait Scope {
     /// Fails when the engine's session is of another kind than DataFusion's own.
     fn session(&self) -> Result<SessionState>;
 
-    /// Returns the style in which arguments are written.
     fn style(&self) -> Style {
         Style::Call
     }
@@ -196,7 +195,6 @@ impl Arguments {
         self.function
     }
 
-    /// Returns the style in which the arguments are written.
     pub(super) fn style(&self) -> Style {
         self.style
     }
@@ -277,7 +275,6 @@ impl Arguments {
         }
     }
 
-    /// Returns the refusal of a call without this argument.
     pub(super) fn missing(&self, parameter: &Parameter) -> DataFusionError {
         let (noun, name) = (self.style.noun(), parameter.name);
         refusal!(self.function, argument name, "{noun} {name} is missing")

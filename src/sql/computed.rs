@@ -16,7 +16,6 @@ use super::input_plans::planned;
 use super::opaque::{OpaqueTable, Relation, Wanted};
 use crate::exec::{Computation, ComputationExec, PlanFuture};
 
-/// Returns the table that a computation's result is.
 pub(super) fn computed(computation: Arc<dyn Computation>, inputs: Vec<LogicalPlan>) -> Arc<dyn TableProvider> {
     Computed::new(computation, inputs).table()
 }

@@ -383,7 +383,6 @@ struct ReleaseInputs {
 }
 
 impl ReleaseInputs {
-    /// Returns the places of the quasi-identifiers without a column.
     fn absent(&self) -> Vec<usize> {
         self.quasi.iter().enumerate().filter(|(_, column)| column.is_none()).map(|(j, _)| j).collect()
     }

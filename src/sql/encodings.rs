@@ -67,7 +67,6 @@ fn is_open(copy: &CopyTo) -> bool {
     plain && !copy.options.keys().any(is_said)
 }
 
-/// Returns the options for the columns of a release.
 fn wanted(schema: &DFSchema) -> Vec<(String, &'static str)> {
     let mut wanted = Vec::new();
     // Parts of a path stand between points.

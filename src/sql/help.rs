@@ -116,7 +116,6 @@ fn described(parameter: &Parameter, method: Option<&str>) -> Value {
     })
 }
 
-/// Returns the default of a parameter in words.
 fn default_of(parameter: &Parameter) -> String {
     match parameter.default {
         Preset::Described => parameter.otherwise.to_owned(),
@@ -124,7 +123,6 @@ fn default_of(parameter: &Parameter) -> String {
     }
 }
 
-/// Returns the name, text and default of each argument.
 fn arguments(signature: &FunctionSignature<'static>) -> Vec<(&'static str, String, String)> {
     let argument = |parameter: &Parameter| {
         let words = match parameter.kind {

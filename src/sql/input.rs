@@ -548,7 +548,6 @@ pub(super) fn with_column(plan: LogicalPlan, column: Expr) -> Result<LogicalPlan
     LogicalPlanBuilder::from(plan).project(columns)?.build()
 }
 
-/// Returns the items of a column of lists.
 fn item_of(field: &FieldRef) -> Option<FieldRef> {
     match field.data_type() {
         DataType::List(item)

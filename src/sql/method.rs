@@ -15,7 +15,6 @@ use crate::error::refusal;
 use crate::methods::METHODS;
 use crate::release::{Form, View};
 
-/// Makes the table of a call of a method.
 pub(super) fn table(mut arguments: Arguments, options: &AnonymizeOptions) -> Result<Arc<dyn TableProvider>> {
     let Some(method) = METHODS.iter().find(|method| method.signature.name == arguments.function()) else {
         return internal_err!("{} is no method", arguments.function());

@@ -34,7 +34,6 @@ impl Number {
         self
     }
 
-    /// Returns the number as declared in a signature.
     pub(super) const fn parameter(&'static self) -> Parameter {
         self.parameter
     }

@@ -215,7 +215,6 @@ impl Scope for SqlScope<'_> {
     }
 }
 
-/// Returns the value of an expression without columns.
 pub(super) fn constant(expr: Expr) -> Result<ScalarValue> {
     let simplifier = ExprSimplifier::new(SimplifyContext::default());
     let schema = DFSchema::empty();

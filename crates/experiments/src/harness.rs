@@ -36,7 +36,6 @@ impl Harness {
         Ok(Self { context, input, seed, bar })
     }
 
-    /// Counts a step of the run as done.
     pub(super) fn step(&self) {
         self.bar.inc(1);
     }

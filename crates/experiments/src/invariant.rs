@@ -73,7 +73,6 @@ impl<'a> Publisher<'a> {
         self.harness.keep("published", &sql).await.map(Some)
     }
 
-    /// Returns the number of the last release, from 1.
     pub(super) fn number(&self) -> usize {
         self.number
     }

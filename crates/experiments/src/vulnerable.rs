@@ -97,7 +97,6 @@ async fn chain(
     Ok(vec![Point::new(FIGURES[sensitive], name, volume as f64, harness.number(&vulnerable).await?)])
 }
 
-/// Returns a snapshot with the number of its release.
 pub(super) fn numbered(snapshot: &RecordBatch, release: usize) -> Result<RecordBatch> {
     let numbers: ArrayRef = Arc::new(Int64Array::from(vec![release as i64; snapshot.num_rows()]));
     let field = Arc::new(Field::new("release", numbers.data_type().clone(), false));

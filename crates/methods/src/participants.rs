@@ -27,7 +27,6 @@ const SELDOM: f64 = 60.0;
 /// A group: who is in it, where that can be known, and its rows: range and value.
 type Group = (Vec<u32>, Vec<([u32; 2], u32)>);
 
-/// Returns what the reader sees of a release.
 fn seen(release: &Release) -> Vec<Group> {
     let (microdata, groups) = (&release.microdata, &release.groups);
     let of_rows = matches!(release.body, Body::Rows { .. });

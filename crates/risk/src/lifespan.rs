@@ -268,7 +268,6 @@ impl Disclosure {
         rows.find(|&row| known.release[row] == release || known.release[row] == ALL)
     }
 
-    /// Returns the candidates of people by one release.
     fn layers<'a>(&'a self, number: u64, release: &'a ReleaseEvidence, people: &[u32]) -> Layers<'a> {
         if let (true, Some(hosts)) = (self.strength.knows_groups(), &release.hosts) {
             let group = |&person: &u32| hosts[self.id(person) as usize].0;

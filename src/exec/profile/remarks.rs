@@ -70,13 +70,11 @@ impl Counted<'_> {
         Ok(remarks)
     }
 
-    /// Returns the texts that there are, with their rows.
     fn texts(&self) -> impl Iterator<Item = (&str, usize)> {
         let texts = self.values.as_string_view().iter().zip(self.rows);
         texts.filter_map(|(text, &rows)| text.map(|text| (text, rows)))
     }
 
-    /// Returns the values of which there are several spellings.
     fn spelled(&self) -> Option<Spelled> {
         let (values, rows) = self.alike(&folded);
         if values == 0 {

@@ -297,7 +297,6 @@ struct Looked {
 }
 
 impl Looked {
-    /// Computes the checks of a part of a release.
     fn look(
         mut self,
         number: u64,

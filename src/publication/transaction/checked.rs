@@ -142,7 +142,6 @@ impl Checked {
         Ok(Self { reading, updates, release_id: random_name()?, attempt })
     }
 
-    /// Returns the number of the release that is made.
     pub(crate) fn number(&self) -> u64 {
         self.reading.number()
     }

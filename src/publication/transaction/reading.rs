@@ -55,7 +55,6 @@ impl Reading {
         Completed::of(self.completed)
     }
 
-    /// Returns the number of the release that is made.
     pub(crate) fn number(&self) -> u64 {
         self.open.decided().unwrap_or(0) + 1
     }
@@ -156,7 +155,6 @@ impl Reading {
         newest.is_some_and(|newest| newest.whole != self.observer.whole())
     }
 
-    /// Reports that the snapshot is that of a release.
     fn repeated(&self, number: u64) -> Published {
         let rows = self.observer.rows();
         if self.completed.is_some_and(|completed| completed.number == number && completed.here) {

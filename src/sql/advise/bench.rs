@@ -89,7 +89,6 @@ impl Bench {
     }
 }
 
-/// Returns the same rows with a number each.
 fn numbered(people: &RecordBatch) -> Result<RecordBatch> {
     let numbers: ArrayRef = Arc::new((0..people.num_rows() as i64).collect::<Int64Array>());
     let schema = people.schema();

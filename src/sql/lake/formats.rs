@@ -42,7 +42,6 @@ fn format(name: &str) -> Option<&'static str> {
     FORMATS.into_iter().find(|format| *format == end)
 }
 
-/// Returns the message against reading them as one table.
 pub(super) fn several_text(location: &str, formats: &[&str]) -> String {
     let most = formats.first().unwrap_or(&"parquet");
     // Up to a pattern, if there is one.

@@ -226,7 +226,6 @@ fn as_published(declared: &Schema, newest: &Schema) -> Schema {
     Schema::new(declared.fields().iter().map(known).collect::<Vec<_>>())
 }
 
-/// Refuses clauses that a publication has no use for.
 fn refuse_clauses(command: &CreateExternalTable) -> Result<()> {
     let clauses = [
         (!command.table_partition_cols.is_empty(), "PARTITIONED BY", "the rows of a release are in random order"),

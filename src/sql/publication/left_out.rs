@@ -49,7 +49,6 @@ fn is_null(rows: &LogicalPlan, place: usize) -> bool {
     }
 }
 
-/// Returns the expression that is cast or renamed.
 fn value(expr: &Expr) -> &Expr {
     match expr {
         Expr::Alias(Alias { expr, .. }) | Expr::Cast(Cast { expr, .. }) => value(expr),

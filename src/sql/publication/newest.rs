@@ -42,7 +42,6 @@ type Found = OnceCell<Arc<ReleaseTable>>;
 const AT_A_TIME: usize = 16;
 
 impl PublicReleases {
-    /// Makes the releases of a publication with this schema.
     pub(super) fn new(public: Url, runtime: Arc<RuntimeEnv>, schema: SchemaRef) -> Self {
         Self { public, runtime, schema, last: Mutex::default() }
     }

@@ -116,7 +116,6 @@ impl PublicationTable {
         self.publisher.as_ref()?.hierarchies.as_ref()
     }
 
-    /// Returns the publisher's side, if this is the publisher's.
     pub(super) fn publisher(&self) -> Option<&Publisher> {
         self.publisher.as_ref()
     }
@@ -138,12 +137,10 @@ impl PublicationTable {
         publisher.and_then(|publisher| publisher.publication.spec.roles.id.clone()).into_iter().collect()
     }
 
-    /// Returns true if a relation is a publication.
     pub(super) fn is(plan: &LogicalPlan) -> bool {
         Self::with(plan, "", |_| Ok(())).is_ok()
     }
 
-    /// Calls `f` with the publication that a relation is.
     pub(super) fn with<T>(plan: &LogicalPlan, function: &str, f: impl FnOnce(&Self) -> Result<T>) -> Result<T> {
         let mut plan = plan;
         while let LogicalPlan::SubqueryAlias(alias) = plan {

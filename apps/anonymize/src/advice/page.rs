@@ -97,7 +97,6 @@ fn broken(error: minijinja::Error) -> DataFusionError {
     DataFusionError::External(Box::new(error))
 }
 
-/// Returns a line for each method and parameter.
 fn series(advice: &Advice, measure: Measure) -> Vec<(String, Vec<(f64, f64)>)> {
     let mut series: Vec<(String, Vec<(f64, f64)>)> = Vec::new();
     for row in &advice.rows {

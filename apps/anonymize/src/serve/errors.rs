@@ -61,7 +61,6 @@ impl Failure {
         Self::new("57P01", "the server is being stopped").fatal()
     }
 
-    /// Returns the error of a fault in this program.
     pub(super) fn internal() -> Self {
         Self::new("XX000", "the statement failed in a way that was not foreseen (a bug; please report the statement)")
     }
@@ -99,7 +98,6 @@ fn without_paths(text: &str) -> String {
     pieces.collect()
 }
 
-/// Returns an error of planning or of execution.
 pub(super) fn failure(error: DataFusionError) -> Failure {
     let failure = match AnonymizeError::of(&error) {
         Some(own) => of_ours(own),

@@ -135,7 +135,6 @@ impl Frame {
     }
 }
 
-/// Returns the place for the body of a frame.
 fn body(head: &[u8; HEAD]) -> Result<BytesMut> {
     let mut length = &head[1..];
     let length = length.get_u32() as usize;
@@ -145,7 +144,6 @@ fn body(head: &[u8; HEAD]) -> Result<BytesMut> {
     Ok(BytesMut::zeroed(length))
 }
 
-/// Appends a row to a body of rows.
 pub(super) fn pack(rows: &mut BytesMut, row: &DataRow) {
     rows.put_i16(row.field_count);
     rows.put_u32(row.data.len() as u32);

@@ -22,7 +22,6 @@ const LISTS: [&str; 7] = ["indkey", "indclass", "indoption", "i_indoption", "con
 /// Columns that tables of the catalog have in PostgreSQL and not here: privileges and settings of tables, of which there are none.
 const MISSING: [&str; 2] = ["relacl", "reloptions"];
 
-/// Returns the statement as the engine takes it.
 pub(super) fn rewritten(mut statement: Statement) -> Statement {
     let _ = statement.visit(&mut Rewriter);
     statement

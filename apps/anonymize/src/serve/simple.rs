@@ -98,7 +98,6 @@ impl SimpleQueryHandler for Connection {
 }
 
 impl Connection {
-    /// Notes which statement this is, for the log.
     pub(super) fn fingerprint(&self, fingerprint: &str) {
         fingerprint.clone_into(&mut self.statement.lock());
     }

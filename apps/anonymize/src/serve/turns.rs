@@ -182,7 +182,6 @@ impl Turn {
         self.lane
     }
 
-    /// Notes how much the statement has computed so far.
     pub(super) fn has_computed(&mut self, computed: Duration) {
         self.computed = computed.as_secs_f64();
     }

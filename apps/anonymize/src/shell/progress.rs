@@ -74,7 +74,6 @@ impl Line {
     }
 }
 
-/// Draws the part of the work that is done.
 fn bar(done: usize, of: usize) -> String {
     const WIDTH: usize = 24;
     let share = if of == 0 { 1.0 } else { (done as f64 / of as f64).min(1.0) };

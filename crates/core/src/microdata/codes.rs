@@ -185,7 +185,6 @@ impl Codes {
         of_width!(self, codes => codes[to] = codes[from]);
     }
 
-    /// Makes room for codes up to this one.
     fn widen(&mut self, greatest: u32) {
         match Self::bytes_of(greatest as usize + 1) {
             bytes if bytes <= self.bytes() => {}

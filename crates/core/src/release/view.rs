@@ -187,7 +187,6 @@ impl Published {
         })
     }
 
-    /// Returns the codes of the values of some members.
     fn values_of(&self, members: &[u32]) -> impl Iterator<Item = u32> {
         members.iter().map(|&member| self.values.at(member))
     }

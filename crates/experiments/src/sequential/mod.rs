@@ -97,7 +97,6 @@ async fn loss(harness: &Harness, original: &str, release: &str, quasi: &[String]
     harness.number(&format!("SELECT {measure} FROM {call} WHERE attribute = '*'")).await
 }
 
-/// Registers the first people as the table `original`.
 fn original(harness: &Arc<Harness>, people: usize) -> Result<()> {
     harness.table("original", harness.input.people.slice(0, people))
 }

@@ -72,7 +72,6 @@ impl Bucket {
         self.loads.iter().copied().max().unwrap_or(0)
     }
 
-    /// Returns the rows of the most frequent value.
     pub(super) fn most_frequent(&self) -> usize {
         self.frequencies.values().copied().max().unwrap_or(0)
     }

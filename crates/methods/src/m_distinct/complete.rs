@@ -105,7 +105,6 @@ fn divide(
     Ok(pieces)
 }
 
-/// Adds a group, in the order of its entries.
 fn push(groups: &mut Groups, microdata: &Microdata, (rows, counterfeits): &Piece) {
     let (mut rows, mut counterfeits) = (rows.iter().peekable(), counterfeits.iter());
     for entry in 0..rows.len() + counterfeits.len() {

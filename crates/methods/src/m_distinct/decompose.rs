@@ -151,7 +151,6 @@ impl Bucket<'_> {
     }
 }
 
-/// Returns true if a value occurs in two lists.
 fn shares_values<const W: usize>(node: &Node<'_, W, u32>, places: &mut Places) -> bool {
     places.forget();
     // The first rows of all lists, the second ones, and so on: where values are shared, that is soon seen.
@@ -179,7 +178,6 @@ fn sort<const W: usize>(list: &mut [Item<W, u32>], attribute: usize) {
     list.sort_unstable_by(|a, b| a.place(attribute).cmp(&b.place(attribute)).then(a.row.cmp(&b.row)));
 }
 
-/// Returns the cost of halves along an attribute.
 fn cost_of_middle<const W: usize>(node: &Node<'_, W, u32>, attribute: usize, spare: &mut Spare<W, u32>) -> u32 {
     let k = node.height / 2;
     let mut halves = [Extent::<W, Place>::NONE; 2];

@@ -21,7 +21,6 @@ impl Places {
         *self.0.entry(value).or_insert(number)
     }
 
-    /// Returns the number of a value that has one.
     #[inline]
     pub(super) fn of(&self, value: u32) -> usize {
         self.0.get(&value).map_or(0, |&number| number as usize)
@@ -58,7 +57,6 @@ impl Counts {
         Self { values, entries, rows: vec![0; entries * values] }
     }
 
-    /// Returns the counts of an entry, by value.
     pub(super) fn of(&self, entry: usize) -> &[usize] {
         &self.rows[entry * self.values..][..self.values]
     }

@@ -54,7 +54,6 @@ impl Homes {
         }
     }
 
-    /// Takes a record of the latest original time.
     fn pop_back(&mut self) -> Option<i64> {
         let (home, count) = self.0.back_mut()?;
         let home = *home;
@@ -65,7 +64,6 @@ impl Homes {
         Some(home)
     }
 
-    /// Takes a record of the earliest original time.
     fn pop_front(&mut self) -> Option<i64> {
         let (home, count) = self.0.front_mut()?;
         let home = *home;

@@ -205,7 +205,6 @@ impl Stream {
         Ok(())
     }
 
-    /// Draws the records of a snapshot that leaves.
     fn depart(&mut self, left: Left, leave: &mut impl FnMut(Departed) -> Result<()>) -> Result<()> {
         let mut departed = self.drawn(left)?;
         if departed.published.is_empty() && departed.suppressed.is_empty() {
@@ -228,7 +227,6 @@ impl Stream {
         leave(departed)
     }
 
-    /// Returns the records of a snapshot of the window.
     fn drawn(&mut self, left: Left) -> Result<Departed> {
         let published = left.published.iter().map(|(_, homes)| homes.len()).sum();
         let mut departed =

@@ -65,7 +65,6 @@ impl Measure {
         self.scales.iter().all(|scale| scale.below.is_empty())
     }
 
-    /// Returns the sum of the losses of a box.
     #[inline]
     pub(super) fn sum(&self, intervals: impl Iterator<Item = [u32; 2]>) -> f32 {
         intervals.enumerate().map(|(j, interval)| self.of(j, interval)).sum()
@@ -77,7 +76,6 @@ impl Measure {
         self.sum(intervals.zip(codes).map(|([lo, hi], code)| [lo.min(code), hi.max(code)]))
     }
 
-    /// Returns the most that a row can lose.
     pub(super) fn most(&self) -> f32 {
         let whole = |(j, scale): (usize, &Scale)| self.of(j, [0, scale.values.saturating_sub(1) as u32]);
         self.scales.iter().enumerate().map(whole).sum()

@@ -41,7 +41,6 @@ impl Entries {
         Ok(Self { among, several, ends })
     }
 
-    /// Returns the number of rows of the microdata.
     pub(super) fn rows(&self) -> usize {
         self.among.first.len()
     }
@@ -52,7 +51,6 @@ impl Entries {
         self.among.first.at(row)
     }
 
-    /// Returns the entries of everybody who has several.
     pub(super) fn several(&self) -> impl Iterator<Item = &[u32]> {
         let starts = [0].into_iter().chain(self.ends.iter().copied());
         starts.zip(&self.ends).map(|(start, &end)| &self.several[start..end])

@@ -91,7 +91,6 @@ impl Memory {
         rings
     }
 
-    /// Returns an entry of each of some people.
     fn places(&self, people: &[u32]) -> UInt32Array {
         let mut first = vec![NONE; self.persons.people];
         for (entry, &person) in self.persons.of_entry.iter().enumerate() {

@@ -105,7 +105,6 @@ impl Signatures {
         self.steps_of.of(row)
     }
 
-    /// Returns the signatures of some of the rows.
     pub(super) fn part(&self, rows: &[u32]) -> Self {
         Self {
             number_of: self.number_of.part(rows),
@@ -183,7 +182,6 @@ struct Known {
 }
 
 impl SignaturesReader {
-    /// Returns a builder for identifiers of the given type.
     pub(super) fn new(identifier: DataType, says: Says) -> Self {
         Self {
             says,
@@ -311,7 +309,6 @@ impl SignaturesReader {
         known
     }
 
-    /// Numbers a signature that was not seen before.
     fn learn(&mut self, set: &[u32]) -> Known {
         let mut values = set.to_vec();
         values.sort_unstable();

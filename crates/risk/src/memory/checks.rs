@@ -122,7 +122,6 @@ impl Histories {
         Check::none(None, name, wrong, all, "groups are missing for that")
     }
 
-    /// Returns the relation over all values that were seen.
     fn relation(&self, close: bool) -> Result<Updates> {
         let most = self.signatures.iter().flatten().chain(self.updates.iter().flat_map(|(a, b)| [a, b])).max();
         let values = most.map_or(0, |&most| most as usize + 1);
