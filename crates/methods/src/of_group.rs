@@ -2,7 +2,7 @@
 
 use rayon::prelude::*;
 
-use crate::microdata::Microdata;
+use crate::microdata::{Code, Microdata, of_width};
 use crate::release::{COUNTERFEIT, Groups, Intervals};
 
 /// A group with the codes of its rows. The codes of counterfeits have no meaning.
@@ -59,13 +59,13 @@ pub(super) fn any_broken<S>(
         let members = &groups.members[range.clone()];
         first(own, members);
         near.read(microdata, members);
-        near.intervals.clear();
-        near.intervals.extend(intervals.of(group as u32));
+        near.ends.clear();
+        intervals.append_to(&mut near.ends, std::iter::once(group as u32));
         let of_group = OfGroup {
             group,
             members,
             published: groups.sensitive.get(range).unwrap_or_default(),
-            intervals: &near.intervals,
+            intervals: near.ends.as_chunks().0,
             d,
             codes: &near.codes,
             sensitive: &near.sensitive,
@@ -81,21 +81,26 @@ pub(super) fn any_broken<S>(
 struct Near {
     codes: Vec<u32>,
     sensitive: Vec<u32>,
-    intervals: Vec<[u32; 2]>,
+    /// Of the group's intervals.
+    ends: Vec<u32>,
 }
 
 impl Near {
     fn read(&mut self, microdata: &Microdata, members: &[u32]) {
         self.codes.clear();
         self.sensitive.clear();
-        for &row in members {
-            match row {
-                COUNTERFEIT => self.codes.resize(self.codes.len() + microdata.quasi.len(), 0),
-                row => self.codes.extend(microdata.quasi_of(row)),
-            }
-            if !microdata.sensitive_codes.is_empty() {
-                self.sensitive.push(if row == COUNTERFEIT { 0 } else { microdata.sensitive_codes.at(row) });
-            }
+        if microdata.rows == 0 {
+            self.codes.resize(members.len() * microdata.quasi.len(), 0);
+            self.sensitive.resize(members.len(), 0);
+            return;
+        }
+        // A counterfeit gets the codes of somebody.
+        let rows = || members.iter().map(|&row| if row == COUNTERFEIT { 0 } else { row });
+        microdata.quasi_codes.append_to(&mut self.codes, rows());
+        if !microdata.sensitive_codes.is_empty() {
+            of_width!(&microdata.sensitive_codes, codes => {
+                self.sensitive.extend(rows().map(|row| codes[row as usize].wide()));
+            });
         }
     }
 }

@@ -22,11 +22,13 @@ macro_rules! implement_code {
         impl Code for $number {
             const MOST: u32 = Self::MAX as u32;
 
+            #[inline]
             fn of(code: u32) -> Self {
                 debug_assert!(code <= Self::MOST);
                 code as Self
             }
 
+            #[inline]
             fn wide(self) -> u32 {
                 self.into()
             }
@@ -131,7 +133,20 @@ impl Codes {
 
     /// Returns the codes of rows that are there, from one to before another.
     pub fn part(&self, rows: Range<usize>) -> impl Iterator<Item = u32> + '_ {
-        rows.map(|row| self.get(row))
+        // Of one width, and none of the others: a loop over a list is a few instructions a code, a look at the width for each code many.
+        let (bytes, short, wide): (&[u8], &[u16], &[u32]) = match self {
+            Self::Bytes(codes) => (&codes[rows], &[], &[]),
+            Self::Short(codes) => (&[], &codes[rows], &[]),
+            Self::Wide(codes) => (&[], &[], &codes[rows]),
+        };
+        let narrow = bytes.iter().map(|code| code.wide()).chain(short.iter().map(|code| code.wide()));
+        narrow.chain(wide.iter().copied())
+    }
+
+    /// Appends the codes of a range of rows to `out`.
+    #[inline]
+    pub fn append_part(&self, rows: Range<usize>, out: &mut Vec<u32>) {
+        of_width!(self, codes => out.extend(codes[rows].iter().map(|code| code.wide())));
     }
 
     /// Returns the codes of these rows, which are there; on all cores.
@@ -232,6 +247,9 @@ mod tests {
             let codes = Codes::collected(most, 3000, code_of);
             assert!(codes.iter().eq((0..3000).map(code_of)), "{most}");
             let (some, rows) = ((2000..2900).map(code_of), (2000..2900).collect::<Vec<_>>());
+            let mut appended = vec![7];
+            codes.append_part(2000..2900, &mut appended);
+            assert!(appended[1..].iter().copied().eq(some.clone()));
             assert!(codes.part(2000..2900).eq(some.clone()) && codes.of_rows(&rows).iter().eq(some));
             assert_eq!(codes.of_rows(&rows).bytes(), codes.bytes());
             assert!(rows.iter().all(|&row| codes.at(row) == code_of(row)));

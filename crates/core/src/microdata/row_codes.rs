@@ -6,17 +6,59 @@ use rayon::prelude::*;
 use super::Encoded;
 use super::codes::{Code, Codes, in_same_width, of_width};
 
+/// Rows that are put together at a time: few enough that they stay in the cache while one column after the other is written to them.
+const ROWS: usize = 4096;
+
 /// Returns the codes of encoded columns, row after row; row `i` is the one that arrived as number `arrival[i]`. There must be room for the codes of all
 /// columns.
 pub(super) fn put_together<C: Code>(columns: &[Encoded], arrival: &[u32]) -> Vec<C> {
-    let codes_of = |&row: &u32| columns.iter().map(move |column| C::of(column.codes.at(row)));
-    arrival.par_iter().with_min_len(1024).flat_map_iter(codes_of).collect()
+    let d = columns.len().max(1);
+    let mut together = vec![C::default(); arrival.len() * columns.len()];
+    together.par_chunks_mut(ROWS * d).zip(arrival.par_chunks(ROWS)).for_each(|(together, arrival)| {
+        for (j, column) in columns.iter().enumerate() {
+            let rows = together.chunks_exact_mut(d).zip(arrival);
+            of_width!(&column.codes, codes => rows.for_each(|(row, &at)| row[j] = C::of(codes[at as usize].wide())));
+        }
+    });
+    together
+}
+
+/// Appends rows of a table, each of which has `d` items, as `of` converts these.
+///
+/// A copy of a length that the compiler knows is a few instructions. Any other copy is a loop with checks.
+fn append_rows<T: Copy, U: Copy>(
+    table: &[T],
+    d: usize,
+    rows: impl Iterator<Item = u32>,
+    of: impl Fn(T) -> U + Copy,
+    out: &mut Vec<U>,
+) {
+    fn append<T: Copy, U: Copy, const D: usize>(
+        table: &[T],
+        rows: impl Iterator<Item = u32>,
+        of: impl Fn(T) -> U + Copy,
+        out: &mut Vec<U>,
+    ) {
+        let (table, _) = table.as_chunks::<D>();
+        rows.for_each(|row| out.extend_from_slice(&table[row as usize].map(of)));
+    }
+    out.reserve(rows.size_hint().0 * d);
+    match d {
+        1 => append::<_, _, 1>(table, rows, of, out),
+        2 => append::<_, _, 2>(table, rows, of, out),
+        3 => append::<_, _, 3>(table, rows, of, out),
+        4 => append::<_, _, 4>(table, rows, of, out),
+        5 => append::<_, _, 5>(table, rows, of, out),
+        6 => append::<_, _, 6>(table, rows, of, out),
+        8 => append::<_, _, 8>(table, rows, of, out),
+        _ => rows.for_each(|row| out.extend(table[row as usize * d..][..d].iter().map(|&item| of(item)))),
+    }
 }
 
 /// Returns copies of rows of a table, each of which has `d` items.
 pub fn copied_rows<T: Copy>(table: &[T], d: usize, rows: &[u32]) -> Vec<T> {
-    let mut copies = Vec::with_capacity(rows.len() * d);
-    rows.iter().for_each(|&row| copies.extend_from_slice(&table[row as usize * d..][..d]));
+    let mut copies = Vec::new();
+    append_rows(table, d, rows.iter().copied(), |item| item, &mut copies);
     copies
 }
 
@@ -98,17 +140,14 @@ impl RowCodes {
         self.codes.iter()
     }
 
-    /// Appends the codes of some rows, row after row.
+    /// Appends the codes of some rows, row after row: quicker than one row at a time.
     pub fn append_to(&self, out: &mut Vec<u32>, rows: impl Iterator<Item = u32>) {
-        let d = self.columns;
-        of_width!(&self.codes, codes => {
-            rows.for_each(|row| out.extend(codes[row as usize * d..][..d].iter().map(|code| code.wide())));
-        });
+        of_width!(&self.codes, codes => append_rows(codes, self.columns, rows, |code| code.wide(), out));
     }
 
     /// Returns the codes of some rows, row after row.
     pub fn copied(&self, rows: &[u32]) -> Vec<u32> {
-        let mut copies = Vec::with_capacity(rows.len() * self.columns);
+        let mut copies = Vec::new();
         self.append_to(&mut copies, rows.iter().copied());
         copies
     }

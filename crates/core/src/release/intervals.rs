@@ -96,13 +96,8 @@ impl Intervals {
         self.0.is_empty()
     }
 
-    /// Returns the interval of a group and a quasi-identifier. The group must exist.
-    #[inline]
-    pub(super) fn at(&self, group: u32, j: usize) -> [u32; 2] {
-        [self.0.at(group, 2 * j), self.0.at(group, 2 * j + 1)]
-    }
-
     /// Returns the intervals of a group, one for each quasi-identifier. The group must exist.
+    #[inline]
     pub fn of(&self, group: u32) -> impl Iterator<Item = [u32; 2]> + Clone + '_ {
         let mut ends = self.0.of(group);
         std::iter::from_fn(move || Some([ends.next()?, ends.next()?]))

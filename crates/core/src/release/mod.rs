@@ -145,10 +145,13 @@ impl Release {
     /// When a group has no real row, or one a value that is not in its domain, which no method may produce.
     pub fn cover(microdata: &Microdata, groups: &Groups) -> Result<Intervals> {
         let d = microdata.quasi.len();
-        let fill = |(): &mut (), first: usize, intervals: &mut [[u32; 2]]| {
+        let fill = |near: &mut Vec<u32>, first: usize, intervals: &mut [[u32; 2]]| {
             for (group, intervals) in (first..).zip(intervals.chunks_exact_mut(d)) {
-                for &row in groups.members[groups.range(group)].iter().filter(|&&row| row != COUNTERFEIT) {
-                    for ([lo, hi], code) in intervals.iter_mut().zip(microdata.quasi_of(row)) {
+                near.clear();
+                let members = groups.members[groups.range(group)].iter().copied();
+                microdata.quasi_codes.append_to(near, members.filter(|&row| row != COUNTERFEIT));
+                for codes in near.chunks_exact(d) {
+                    for ([lo, hi], &code) in intervals.iter_mut().zip(codes) {
                         *lo = code.min(*lo);
                         *hi = code.max(*hi);
                     }
@@ -160,7 +163,7 @@ impl Release {
                 }
             }
         };
-        let intervals = Intervals::made(d, groups.len(), microdata.greatest_code(), || (), fill);
+        let intervals = Intervals::made(d, groups.len(), microdata.greatest_code(), Vec::new, fill);
         intervals.ok_or_else(|| Error::internal("a group without real rows, or with a value that is not in the domain"))
     }
 

@@ -6,7 +6,6 @@ mod order;
 mod values;
 mod worlds;
 
-use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use datafusion::arrow::array::{
@@ -39,6 +38,8 @@ pub struct Published {
     order: Vec<Leaving>,
     /// Published number of each group, 1 to the number of groups.
     numbers: Vec<u32>,
+    /// Number of counterfeits in each group, if a column tells it.
+    counterfeits: Vec<u32>,
     /// Offset of the groups' published numbers.
     base: i64,
     /// Columns that the sensitive value was made of, and their values by its code. Empty if it is of none.
@@ -48,6 +49,8 @@ pub struct Published {
     sealing: OnceLock<Vec<Commitments>>,
     /// The values of all members, in place of the groups': in as few bytes as they need.
     values: Codes,
+    /// True if the values of every group are different and ascend, so that they are its histogram.
+    ascend: bool,
     /// Says how long texts are, once that was asked for.
     row_bytes: OnceLock<RowBytes>,
 }
@@ -63,8 +66,33 @@ impl Published {
         let sensitive = release.microdata.sensitive.as_ref();
         let parts = sensitive.and_then(|attribute| parts_of(&attribute.field).ok()).unwrap_or_default();
         let (values_of_parts, sealing, row_bytes) = Default::default();
+        let groups = &release.groups;
+        let ascends = |group: usize| groups.sensitive[groups.range(group)].is_sorted_by(|value, next| value < next);
+        let ascend = release.body.form() == Form::Anatomy && (0..groups.len()).all(ascends);
+        let counterfeits = match schema.fields().find(COUNTERFEITS).is_some() && release.body.form().has_groups() {
+            true => {
+                let of_group =
+                    |group: usize| groups.members[groups.range(group)].iter().filter(|&&row| row == COUNTERFEIT);
+                (0..groups.len()).map(|group| of_group(group).count() as u32).collect()
+            }
+            false => Vec::new(),
+        };
         let values = Codes::narrowed(std::mem::take(&mut release.groups.sensitive));
-        Self { schema, order, numbers, base: 0, parts, values_of_parts, sealing, values, row_bytes, release }
+        let base = 0;
+        Self {
+            schema,
+            order,
+            numbers,
+            counterfeits,
+            base,
+            parts,
+            values_of_parts,
+            sealing,
+            values,
+            ascend,
+            row_bytes,
+            release,
+        }
     }
 
     /// Makes the view of one cell's part of a release: numbers of groups begin with the cell's tag, which no other cell has.
@@ -104,23 +132,36 @@ impl Published {
         let quasi = &self.release.microdata.quasi;
         let is_quasi = |field: &&FieldRef| quasi.iter().any(|attribute| attribute.field.name() == field.name());
         let is_interval = |field: &FieldRef| matches!(field.data_type(), DataType::Struct(_));
-        let exact = match self.schema.fields().iter().filter(is_quasi).all(is_interval) {
+        let wanted = || self.schema.fields().iter().filter(is_quasi);
+        let exact = match wanted().all(is_interval) {
             true => Vec::new(),
             false => self.exact(&members)?,
         };
+        // The ends of all intervals of each row's group. Groups are looked at once for all columns.
+        let mut ends = Vec::new();
+        if let Some(intervals) = self.release.body.intervals().filter(|_| wanted().any(is_interval)) {
+            intervals.append_to(&mut ends, groups.iter().copied());
+        }
         let fields = self.schema.fields().iter();
         let partners = self.partners_in(&members)?;
         let column = |field: &FieldRef| match &partners {
             Some(partners) if field.name() == PARTNERS => Ok(Arc::new(partners.clone()) as ArrayRef),
             Some(partners) if field.name() == COMMITMENTS => Ok(Arc::new(self.commitments(&members, partners)?) as _),
-            _ => self.column(field, &members, &groups, &exact),
+            _ => self.column(field, &members, &groups, &exact, &ends),
         };
         let columns = fields.map(column).collect::<Result<Vec<_>>>()?;
         let options = RecordBatchOptions::new().with_row_count(Some(rows));
         Ok(RecordBatch::try_new_with_options(SchemaRef::clone(&self.schema), columns, &options)?)
     }
 
-    fn column(&self, field: &Field, members: &[u32], groups: &[u32], exact: &[ArrayRef]) -> Result<ArrayRef> {
+    fn column(
+        &self,
+        field: &Field,
+        members: &[u32],
+        groups: &[u32],
+        exact: &[ArrayRef],
+        ends: &[u32],
+    ) -> Result<ArrayRef> {
         let microdata = &self.release.microdata;
         let name = field.name();
         if let Some(sensitive) = microdata.sensitive.as_ref().filter(|attribute| attribute.field.name() == name) {
@@ -134,7 +175,7 @@ impl Published {
         }
         if let Some(j) = microdata.quasi.iter().position(|attribute| attribute.field.name() == name) {
             return match field.data_type() {
-                DataType::Struct(ends) => self.intervals(j, ends, groups),
+                DataType::Struct(fields) => self.intervals(j, fields, groups, ends),
                 _ => exact.get(j).cloned().ok_or_else(|| Error::internal("values that were not looked up")),
             };
         }
@@ -154,10 +195,6 @@ impl Published {
             let codes = members.iter().map(code).collect::<Result<Vec<u32>>>()?;
             return gather(attribute.domain.values(), &UInt32Array::from(codes), attribute.field.data_type());
         }
-        let of_group = |f: &dyn Fn(Range<usize>) -> usize| -> ArrayRef {
-            let ranges = groups.iter().map(|&group| self.release.groups.range(group as usize));
-            Arc::new(Int32Array::from_iter_values(ranges.map(|range| f(range) as i32)))
-        };
         Ok(match name.as_str() {
             GROUP_ID => {
                 let numbers = groups.iter().map(|&group| self.base + i64::from(self.numbers[group as usize]));
@@ -169,10 +206,13 @@ impl Published {
                     i32::try_from(all).map_err(|_| Error::refused("there are more rows than a release can have"))?;
                 Arc::new(Int32Array::from_value(all, members.len()))
             }
-            GROUP_SIZE => of_group(&|range| range.len()),
+            GROUP_SIZE => {
+                let sizes = groups.iter().map(|&group| self.release.groups.range(group as usize).len() as i32);
+                Arc::new(Int32Array::from_iter_values(sizes))
+            }
             COUNTERFEITS => {
-                let rows = &self.release.groups.members;
-                of_group(&|range| rows[range].iter().filter(|&&row| row == COUNTERFEIT).count())
+                let counts = groups.iter().map(|&group| self.counterfeits[group as usize] as i32);
+                Arc::new(Int32Array::from_iter_values(counts))
             }
             COUNTERFEIT_MARK => {
                 let row_of = |member: u32| self.release.groups.members[member as usize];
@@ -180,7 +220,7 @@ impl Published {
                 Arc::new(marks.collect::<BooleanArray>())
             }
             SIGNATURE => self.signatures_of(groups)?,
-            LABEL => self.labels(members),
+            LABEL => self.labels_in(members, groups),
             RING => self.rings_of(groups)?,
             PARTNERS | COMMITMENTS => return Err(Error::internal("worlds of a release that makes none")),
             _ => self.identifiers(members)?,
@@ -191,23 +231,26 @@ impl Published {
         members.iter().map(|&member| self.values.at(member))
     }
 
-    fn intervals(&self, j: usize, ends: &Fields, groups: &[u32]) -> Result<ArrayRef> {
-        let attribute = &self.release.microdata.quasi[j];
-        let published = self.release.body.intervals();
-        let published = published.ok_or_else(|| Error::internal("a column that the release has not"))?;
-        let intervals = groups.iter().map(|&group| published.at(group, j));
+    /// Returns the intervals of a quasi-identifier. `ends` has those of each row's group in all of them.
+    fn intervals(&self, j: usize, fields: &Fields, groups: &[u32], ends: &[u32]) -> Result<ArrayRef> {
+        let quasi = &self.release.microdata.quasi;
+        let attribute = &quasi[j];
+        if ends.len() != groups.len() * quasi.len() * 2 {
+            return Err(Error::internal("a column that the release has not"));
+        }
+        let of_rows = ends.chunks_exact(2 * quasi.len());
         let end = |which: usize| {
-            let codes = intervals.clone().map(|interval| interval[which]);
+            let codes = of_rows.clone().map(|ends| ends[2 * j + which]);
             gather_codes(attribute.domain.values(), codes, attribute.field.data_type())
         };
-        let columns = ends.iter().map(|child| match child.name().as_str() {
+        let columns = fields.iter().map(|child| match child.name().as_str() {
             LO => end(0),
             HI => end(1),
             NULLS => Ok(self.nulls(j, groups)),
-            _ => Ok(nodes(attribute, intervals.clone())),
+            _ => Ok(nodes(attribute, of_rows.clone().map(|ends| [ends[2 * j], ends[2 * j + 1]]))),
         });
         let columns = columns.collect::<Result<Vec<_>>>()?;
-        Ok(Arc::new(StructArray::try_new(ends.clone(), columns, None)?))
+        Ok(Arc::new(StructArray::try_new(fields.clone(), columns, None)?))
     }
 
     /// Returns the people without a value in each row's group.
@@ -247,13 +290,21 @@ impl Published {
         let (mut codes, mut counts, mut lengths, mut values) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         for &group in groups {
             let from = codes.len();
-            values.clear();
-            values.extend(self.values.part(self.release.groups.range(group as usize)));
-            for_each_of(&mut values, &mut |code, count| {
-                codes.push(code);
-                counts.push(count as i32);
-            });
+            let of_group = self.release.groups.range(group as usize);
+            if self.ascend {
+                self.values.append_part(of_group, &mut codes);
+            } else {
+                values.clear();
+                self.values.append_part(of_group, &mut values);
+                for_each_of(&mut values, &mut |code, count| {
+                    codes.push(code);
+                    counts.push(count as i32);
+                });
+            }
             lengths.push(codes.len() - from);
+        }
+        if self.ascend {
+            counts.resize(codes.len(), 1);
         }
         let values = gather_codes(sensitive.domain.values(), codes.into_iter(), fields[0].data_type())?;
         let pairs = StructArray::try_new(fields.clone(), vec![values, Arc::new(Int32Array::from(counts))], None)?;
@@ -272,7 +323,7 @@ impl Published {
             .map(|&group| {
                 let from = codes.len();
                 // As the method left them: ascending, or in the order of labels.
-                codes.extend(self.values.part(self.release.groups.range(group as usize)));
+                self.values.append_part(self.release.groups.range(group as usize), &mut codes);
                 codes.len() - from
             })
             .collect();
@@ -325,11 +376,17 @@ impl Published {
     ///
     /// This holds for methods that leave the members of a group in the order of labels.
     pub fn labels(&self, members: &[u32]) -> ArrayRef {
-        let place = |&member: &u32| {
-            let start = self.release.groups.starts[self.release.groups.group_of(member) as usize];
-            (member - start + 1) as i32
-        };
-        Arc::new(Int32Array::from_iter_values(members.iter().map(place)))
+        self.labels_in(members, &self.groups_of(members))
+    }
+
+    fn labels_in(&self, members: &[u32], groups: &[u32]) -> ArrayRef {
+        let starts = &self.release.groups.starts;
+        let places = members.iter().zip(groups).map(|(member, &group)| (member - starts[group as usize] + 1) as i32);
+        Arc::new(Int32Array::from_iter_values(places))
+    }
+
+    fn groups_of(&self, members: &[u32]) -> Vec<u32> {
+        members.iter().map(|&member| self.release.groups.group_of(member)).collect()
     }
 
     /// Returns the numbers of the rings of some members.
@@ -337,8 +394,7 @@ impl Published {
     /// # Errors
     /// When groups are made anew for every release.
     pub fn rings(&self, members: &[u32]) -> Result<ArrayRef> {
-        let groups: Vec<u32> = members.iter().map(|&member| self.release.groups.group_of(member)).collect();
-        self.rings_of(&groups)
+        self.rings_of(&self.groups_of(members))
     }
 
     fn rings_of(&self, groups: &[u32]) -> Result<ArrayRef> {
@@ -354,8 +410,7 @@ impl Published {
     /// # Errors
     /// When there is no sensitive attribute, and when Arrow fails to gather values.
     pub fn signatures(&self, members: &[u32]) -> Result<ArrayRef> {
-        let groups: Vec<u32> = members.iter().map(|&member| self.release.groups.group_of(member)).collect();
-        self.signatures_of(&groups)
+        self.signatures_of(&self.groups_of(members))
     }
 
     /// Returns the identifiers of some members; NULL for counterfeits.

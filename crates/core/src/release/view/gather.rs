@@ -1,8 +1,10 @@
 //! Columns of values that rows have codes of.
 
-use datafusion::arrow::array::{Array, ArrayRef, AsArray, UInt32Array};
+use std::sync::Arc;
+
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, PrimitiveArray, UInt32Array};
 use datafusion::arrow::compute::{cast, take};
-use datafusion::arrow::datatypes::DataType;
+use datafusion::arrow::datatypes::{ArrowPrimitiveType, DataType, Float64Type, Int32Type, Int64Type};
 
 use crate::error::Result;
 use crate::microdata::compact_views;
@@ -41,19 +43,29 @@ fn each_once(values: &ArrayRef, places: &UInt32Array) -> Result<ArrayRef> {
     Ok(take(&own, &among, None)?)
 }
 
-/// Returns the values of codes as a column of this type.
+/// Returns the values of codes as a column of this type, without a list of codes where the values are numbers.
 pub(super) fn gather_codes(
     values: &ArrayRef,
     codes: impl Iterator<Item = u32>,
     data_type: &DataType,
 ) -> Result<ArrayRef> {
+    fn numbers<T: ArrowPrimitiveType>(values: &ArrayRef, codes: impl Iterator<Item = u32>) -> ArrayRef {
+        let values = values.as_primitive::<T>().values();
+        Arc::new(PrimitiveArray::<T>::new(codes.map(|code| values[code as usize]).collect(), None))
+    }
+    if values.null_count() == 0 && values.data_type() == data_type {
+        match data_type {
+            DataType::Int32 => return Ok(numbers::<Int32Type>(values, codes)),
+            DataType::Int64 => return Ok(numbers::<Int64Type>(values, codes)),
+            DataType::Float64 => return Ok(numbers::<Float64Type>(values, codes)),
+            _ => {}
+        }
+    }
     gather(values, &UInt32Array::from_iter_values(codes), data_type)
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use datafusion::arrow::array::StringViewArray;
 
     use super::*;

@@ -3,7 +3,7 @@
 use datafusion::arrow::array::{ArrayRef, UInt32Array};
 
 use super::Published;
-use super::gather::gather;
+use super::gather::{gather, gather_codes};
 use crate::error::{Error, Result};
 use crate::microdata::Attribute;
 use crate::release::{Body, COUNTERFEIT};
@@ -32,12 +32,16 @@ impl Published {
     /// Fails when Arrow fails to gather values.
     pub(crate) fn originals(&self, members: &[u32]) -> Result<Vec<ArrayRef>> {
         let d = self.release.microdata.quasi.len();
-        let mut codes = Vec::with_capacity(members.len() * d);
-        for row in self.rows_of(members) {
-            match row {
-                COUNTERFEIT => codes.resize(codes.len() + d, NONE),
-                row => codes.extend(self.release.microdata.quasi_of(row)),
+        let (rows, mut codes) = (self.rows_of(members), Vec::with_capacity(members.len() * d));
+        if rows.contains(&COUNTERFEIT) {
+            for row in rows {
+                match row {
+                    COUNTERFEIT => codes.resize(codes.len() + d, NONE),
+                    row => codes.extend(self.release.microdata.quasi_of(row)),
+                }
             }
+        } else {
+            self.release.microdata.quasi_codes.append_to(&mut codes, rows.into_iter());
         }
         self.columns(&codes)
     }
@@ -45,10 +49,18 @@ impl Published {
     /// Returns the columns of rows with these codes. A code `NONE` becomes NULL.
     fn columns(&self, codes: &[u32]) -> Result<Vec<ArrayRef>> {
         let quasi = &self.release.microdata.quasi;
+        let has_none = codes.contains(&NONE);
         let column = |(j, attribute): (usize, &Attribute)| {
-            let codes = codes.iter().copied().skip(j).step_by(quasi.len());
-            let codes: UInt32Array = codes.map(|code| (code != NONE).then_some(code)).collect();
-            gather(attribute.domain.values(), &codes, attribute.field.data_type())
+            let codes = codes.chunks_exact(quasi.len()).map(|row| row[j]);
+            let (values, data_type) = (attribute.domain.values(), attribute.field.data_type());
+            match has_none {
+                true => gather(
+                    values,
+                    &codes.map(|code| (code != NONE).then_some(code)).collect::<UInt32Array>(),
+                    data_type,
+                ),
+                false => gather_codes(values, codes, data_type),
+            }
         };
         quasi.iter().enumerate().map(column).collect()
     }
