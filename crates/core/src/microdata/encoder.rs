@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use datafusion::arrow::array::{Array, ArrayRef, StringArray, UInt32Array};
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, StringArray, UInt32Array};
 use datafusion::arrow::compute::{
     CastOptions, SortOptions, can_cast_types, cast, cast_with_options, sort_to_indices, take,
 };
@@ -11,11 +11,15 @@ use datafusion::logical_expr::EmitTo;
 use datafusion::physical_plan::aggregates::group_values::{GroupValues, new_group_values};
 use datafusion::physical_plan::aggregates::order::GroupOrdering;
 
+use super::near_numbers::{NearNumbers, UNKNOWN};
 use super::{Attribute, Codes, Domain, Hierarchies, Hierarchy, Paths, compact_views, held, held_type};
 use crate::error::{Error, Result, thousands};
 
 /// Metadata key of the order of a column's categories, as a JSON array of texts.
 pub const ORDER_KEY: &str = "anonymize.order";
+
+/// Rows whose whole numbers are looked up together.
+const PIECE: usize = 1 << 10;
 
 /// Encodes one column as it arrives. DataFusion's GROUP BY machinery finds the distinct values, so every type it can
 /// group by works; codes are provisional (in order of arrival) until [`finish`](Self::finish) sorts the domain.
@@ -26,6 +30,8 @@ pub struct ColumnEncoder {
     codes: Codes,
     /// Codes of a batch.
     batch: Vec<u32>,
+    /// Codes that need no search, while most values are among them.
+    near: Option<NearNumbers>,
 }
 
 /// The order of a domain.
@@ -81,7 +87,8 @@ impl ColumnEncoder {
     pub fn try_new(field: FieldRef) -> Result<Self> {
         let single = Schema::new(vec![Field::new(field.name(), held_type(field.data_type()), true)]);
         let distinct = new_group_values(Arc::new(single), &GroupOrdering::None)?;
-        Ok(Self { field, distinct, groups: Vec::new(), codes: Codes::default(), batch: Vec::new() })
+        let near = NearNumbers::of_type(field.data_type());
+        Ok(Self { field, distinct, groups: Vec::new(), codes: Codes::default(), batch: Vec::new(), near })
     }
 
     /// Appends rows.
@@ -107,12 +114,48 @@ impl ColumnEncoder {
     /// # Errors
     /// When DataFusion's grouping fails.
     pub fn encode(&mut self, array: &ArrayRef, codes: &mut Vec<u32>) -> Result<()> {
+        codes.clear();
+        if let Some(near) = self.near.take() {
+            self.near = self.encode_near(near, array, codes)?;
+            return Ok(());
+        }
         let mut groups = std::mem::take(&mut self.groups);
         self.intern(array, &mut groups)?;
-        codes.clear();
         codes.extend(groups.iter().map(|&group| group as u32));
         self.groups = groups;
         Ok(())
+    }
+
+    /// Encodes whole numbers: by `near`, and by grouping where `near` does not know them yet. Returns `near`, unless most numbers have no place there.
+    fn encode_near(
+        &mut self,
+        mut near: NearNumbers,
+        array: &ArrayRef,
+        codes: &mut Vec<u32>,
+    ) -> Result<Option<NearNumbers>> {
+        let array = self.of_its_type(array)?;
+        let numbers = cast(&array, &DataType::Int64)?;
+        let mut groups = std::mem::take(&mut self.groups);
+        let mut without_place = 0;
+        // Most numbers come among the first rows, so that the next rows need no grouping.
+        for first in (0..array.len()).step_by(PIECE) {
+            let rows = PIECE.min(array.len() - first);
+            let (array, numbers) = (array.slice(first, rows), numbers.slice(first, rows));
+            near.look_up(numbers.as_primitive(), codes);
+            let found = &mut codes[first..];
+            if !found.contains(&UNKNOWN) {
+                continue;
+            }
+            let unknown = (0..).zip(&*found).filter(|(_, code)| **code == UNKNOWN).map(|(place, _)| place);
+            let unknown: UInt32Array = unknown.collect::<Vec<u32>>().into();
+            self.intern(&take(&array, &unknown, None)?, &mut groups)?;
+            without_place += near.learn(take(&numbers, &unknown, None)?.as_primitive(), &groups);
+            for (&place, &group) in unknown.values().iter().zip(&groups) {
+                found[place as usize] = group as u32;
+            }
+        }
+        self.groups = groups;
+        Ok((without_place <= array.len() / 2).then_some(near))
     }
 
     /// Appends rows with the values of rows that are there, by their places.
@@ -154,7 +197,8 @@ impl ColumnEncoder {
 
     /// Returns the bytes held.
     pub fn size(&self) -> usize {
-        self.distinct.size() + self.codes.size()
+        let near = self.near.as_ref().map_or(0, NearNumbers::size);
+        self.distinct.size() + self.codes.size() + near
     }
 
     /// Returns the number of different values so far.
@@ -308,8 +352,6 @@ fn indices_in_tree(
 
 /// Returns the positions of the values in a given order of their texts, NULL first.
 fn indices_as_given(values: &ArrayRef, order: &[String], column: &str) -> Result<UInt32Array> {
-    use datafusion::arrow::array::AsArray;
-
     let texts = cast(values, &DataType::Utf8View)?;
     let texts = texts.as_string_view();
     let places: rustc_hash::FxHashMap<&str, usize> =

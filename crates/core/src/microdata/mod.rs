@@ -19,6 +19,7 @@ mod hierarchy;
 mod identifiers;
 mod layout;
 mod loss;
+mod near_numbers;
 mod nulls;
 mod order;
 mod place;
