@@ -134,7 +134,16 @@ pub(super) fn wanted_by_value<C: Code>(codes: &[C], values: usize, wanted: impl 
 
 /// Sorts rows by their sensitive values, and returns one piece for each value. Rows of one value keep their order.
 pub(super) fn by_value<'a>(rows: &'a mut [u32], sensitive_codes: &[impl Code]) -> Vec<&'a mut [u32]> {
-    rows.sort_by_key(|&row| sensitive_codes[row as usize]);
+    let code = |row: u32| sensitive_codes[row as usize].wide() as usize;
+    let values = rows.iter().map(|&row| code(row) + 1).max().unwrap_or(0);
+    if values <= rows.len() {
+        // Of few values, lists take fewer steps than a sort.
+        let mut rows_of = vec![Vec::new(); values];
+        rows.iter().for_each(|&row| rows_of[code(row)].push(row));
+        rows.iter_mut().zip(rows_of.into_iter().flatten()).for_each(|(place, row)| *place = row);
+    } else {
+        rows.sort_by_key(|&row| sensitive_codes[row as usize]);
+    }
     rows.chunk_by_mut(|&a, &b| sensitive_codes[a as usize] == sensitive_codes[b as usize]).collect()
 }
 

@@ -40,8 +40,9 @@ impl Splitter for Decompose {
         if node.height <= 1 {
             return sorted(microdata.quasi.len(), node, members, spare, monitor);
         }
+        let scratch = Scratch::new(microdata, members.len());
         let bucket = Bucket { microdata, monitor };
-        bucket.split(node, members, &mut Scratch { spare: std::mem::take(spare), ..Scratch::default() });
+        bucket.split(node, members, &mut Scratch { spare: std::mem::take(spare), ..scratch });
     }
 }
 
@@ -51,7 +52,7 @@ struct Bucket<'a> {
     monitor: &'a Monitor,
 }
 
-#[derive(Default)]
+/// Buffers of one thread.
 struct Scratch<const W: usize> {
     spare: Spare<W, u32>,
     places: Places,
@@ -59,6 +60,14 @@ struct Scratch<const W: usize> {
     order: Vec<u32>,
     /// Number of rows of each list among the first places, from 0 to the height.
     shares: Vec<u32>,
+}
+
+impl<const W: usize> Scratch<W> {
+    /// Makes buffers for so many members.
+    fn new(microdata: &Microdata, members: usize) -> Self {
+        let values = microdata.sensitive.as_ref().map_or(0, |sensitive| sensitive.domain.len());
+        Self { spare: Spare::default(), places: Places::new(values, members), order: Vec::new(), shares: Vec::new() }
+    }
 }
 
 impl Bucket<'_> {
@@ -85,7 +94,7 @@ impl Bucket<'_> {
         if members_left.len() >= PARALLEL_FROM {
             rayon::join(
                 || self.split(left, members_left, scratch),
-                || self.split(right, members_right, &mut Scratch::default()),
+                || self.split(right, members_right, &mut Scratch::new(self.microdata, size * k)),
             );
         } else {
             self.split(left, members_left, scratch);

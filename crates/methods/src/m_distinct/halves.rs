@@ -1,45 +1,82 @@
 //! Rows by entry and value on both sides of a cut, and moves across it.
 
-use std::collections::BTreeSet;
-
 use rustc_hash::FxHashMap;
 
 use crate::split::Item;
 
-/// A number for each of some values.
-#[derive(Default)]
-pub(super) struct Places(FxHashMap<u32, u32>);
+/// A number for each of some values. Halves are searched for often, so looks at a number and forgetting all numbers take a few instructions.
+pub(super) struct Places {
+    /// By value: the round in which it got its number, and the number. Empty if there are more values than rows.
+    table: Vec<[u32; 2]>,
+    /// The same where the table is empty.
+    map: FxHashMap<u32, [u32; 2]>,
+    round: u32,
+}
 
 impl Places {
+    /// Makes room for so many values in so many rows.
+    pub(super) fn new(values: usize, rows: usize) -> Self {
+        let table = if values <= rows { vec![[0, 0]; values] } else { Vec::new() };
+        Self { table, map: FxHashMap::default(), round: 1 }
+    }
+
+    #[inline]
+    fn known(&mut self, value: u32) -> &mut [u32; 2] {
+        if self.table.is_empty() { self.map.entry(value).or_default() } else { &mut self.table[value as usize] }
+    }
+
+    /// Forgets all numbers.
     pub(super) fn forget(&mut self) {
-        self.0.clear();
+        self.round = self.round.checked_add(1).unwrap_or_else(|| {
+            self.table.fill([0, 0]);
+            self.map.clear();
+            1
+        });
     }
 
     /// Returns the number of a value, which is this one if it has none yet.
     #[inline]
     pub(super) fn get_or_insert(&mut self, value: u32, number: u32) -> u32 {
-        *self.0.entry(value).or_insert(number)
+        let round = self.round;
+        let known = self.known(value);
+        if known[0] != round {
+            *known = [round, number];
+        }
+        known[1]
     }
 
     #[inline]
     pub(super) fn of(&self, value: u32) -> usize {
-        self.0.get(&value).map_or(0, |&number| number as usize)
+        let known = if self.table.is_empty() { self.map.get(&value) } else { self.table.get(value as usize) };
+        known.map_or(0, |known| known[1] as usize)
     }
 
     pub(super) fn are_at_most(&mut self, rows: usize, mut values: impl Iterator<Item = u32>) -> bool {
         self.forget();
+        let round = self.round;
         values.all(|value| {
-            let number = self.0.entry(value).or_default();
-            *number += 1;
-            *number as usize <= rows
+            let known = self.known(value);
+            let before = if known[0] == round { known[1] } else { 0 };
+            *known = [round, before + 1];
+            (before as usize) < rows
         })
     }
 
     /// Numbers the values of some rows, ascending from 0; returns how many they are.
     fn number(&mut self, values: impl Iterator<Item = u32>) -> usize {
-        let different: BTreeSet<u32> = values.collect();
-        self.0 = different.into_iter().zip(0..).collect();
-        self.0.len()
+        self.forget();
+        let mut different: Vec<u32> = Vec::new();
+        for value in values {
+            let number = different.len() as u32;
+            if self.get_or_insert(value, number) == number {
+                different.push(value);
+            }
+        }
+        different.sort_unstable();
+        for (&value, number) in different.iter().zip(0..) {
+            self.known(value)[1] = number;
+        }
+        different.len()
     }
 }
 
