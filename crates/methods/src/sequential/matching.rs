@@ -92,6 +92,9 @@ impl Given {
     }
 }
 
+/// Rows whose boxes are copied together.
+const PIECE: usize = 1 << 12;
+
 /// Draws for each class by itself: they are the same on any number of cores.
 struct LotsOfClasses([u8; 32]);
 
@@ -231,8 +234,7 @@ impl Matching<'_> {
         let mut carrier = vec![0; self.microdata.rows];
         (0..self.microdata.rows as u32).for_each(|person| carrier[self.carried(world, person) as usize] = person);
         let people: Vec<u32> = donors.iter().map(|&donor| carrier[donor as usize]).collect();
-        let losses = (0..).zip(&people).map(|(row, &person)| self.loss(&matched.boxes, row, person)).collect();
-        Given { people, losses }
+        Given { losses: self.losses(&matched.boxes, &people), people }
     }
 
     /// Exchanges people between close rows of a class, and returns the person of each row. Only classes take part for which `is_worth_it` is true.
@@ -256,18 +258,19 @@ impl Matching<'_> {
 
     /// Returns the best person for each row in each part.
     fn gifts(&self, matched: &Matched, parts: &Parts) -> Result<Vec<Gift>> {
+        let d = self.microdata.quasi.len();
         let assigning = Assigning { microdata: self.microdata, measure: self.measure };
         let parts: Vec<(&[u32], &[u32])> = parts.iter().collect();
         let of_parts = parts.into_par_iter().map(|(rows, people)| {
             self.monitor.check()?;
-            let boxes: Vec<[u32; 2]> = rows.iter().flat_map(|&row| matched.boxes.of(row)).collect();
-            let codes: Vec<u32> = people.iter().flat_map(|&person| self.microdata.quasi_of(person)).collect();
-            let chosen = assigning.assign(&boxes, &codes)?;
-            let gift = |(&row, chosen): (&u32, u32)| {
-                let person = people[chosen as usize];
-                (row, person, self.loss(&matched.boxes, row, person))
+            let (boxes, codes) = (matched.boxes.copied(rows), self.microdata.quasi_codes.copied(people));
+            let (boxes, _) = boxes.as_chunks();
+            let chosen = assigning.assign(boxes, &codes)?;
+            let gift = |((&row, around), chosen): ((&u32, &[[u32; 2]]), u32)| {
+                let codes = codes[chosen as usize * d..][..d].iter().copied();
+                (row, people[chosen as usize], self.measure.with(around.iter().copied(), codes))
             };
-            Ok(rows.iter().zip(chosen).map(gift).collect::<Vec<_>>())
+            Ok(rows.iter().zip(boxes.chunks_exact(d)).zip(chosen).map(gift).collect::<Vec<_>>())
         });
         Ok(of_parts.collect::<Result<Vec<_>>>()?.concat())
     }
@@ -276,16 +279,33 @@ impl Matching<'_> {
         Cutting { microdata: self.microdata, measure: self.measure, most: self.p }
     }
 
-    /// Returns what a row loses that covers a person, too.
-    fn loss(&self, boxes: &Intervals, row: u32, person: u32) -> f32 {
-        self.measure.with(boxes.of(row), self.microdata.quasi_of(person))
+    /// Returns the losses of rows that cover people, too: row `i` covers `people[i]`.
+    fn losses(&self, boxes: &Intervals, people: &[u32]) -> Vec<f32> {
+        let d = self.microdata.quasi.len();
+        let of_piece = |(piece, people): (usize, &[u32])| {
+            let mut near = Vec::new();
+            boxes.append_to(&mut near, ((piece * PIECE) as u32..).take(people.len()));
+            let rows = near.as_chunks().0.chunks_exact(d).zip(people);
+            let loss = |(around, &person): (&[[u32; 2]], &u32)| {
+                self.measure.with(around.iter().copied(), self.microdata.quasi_of(person))
+            };
+            rows.map(loss).collect::<Vec<f32>>()
+        };
+        people.par_chunks(PIECE).enumerate().map(of_piece).collect::<Vec<_>>().concat()
     }
 
     /// Returns for each class the losses beyond those of its rows alone. By entropies some lose less when they are
     /// widened, and that is nobody's to choose.
     fn added(&self, boxes: &Intervals, losses: &[f32], rows: &[&[u32]]) -> Vec<f64> {
-        let more = |&row: &u32| f64::from(losses[row as usize] - self.measure.sum(boxes.of(row))).max(0.0);
-        rows.par_iter().map(|rows| rows.iter().map(more).sum()).collect()
+        let d = self.microdata.quasi.len();
+        let more = |(&row, around): (&u32, &[[u32; 2]])| {
+            f64::from(losses[row as usize] - self.measure.sum(around.iter().copied())).max(0.0)
+        };
+        let of_piece = |rows: &[u32]| -> f64 {
+            let near = boxes.copied(rows);
+            rows.iter().zip(near.as_chunks().0.chunks_exact(d)).map(more).sum()
+        };
+        rows.par_iter().map(|rows| rows.chunks(PIECE).map(of_piece).sum()).collect()
     }
 }
 

@@ -131,6 +131,7 @@ impl Scale {
         scale
     }
 
+    #[inline(never)]
     fn loss(&self, lo: u32, hi: u32) -> f64 {
         let [lo, hi] = self.hierarchy.as_ref().map_or([lo, hi], |hierarchy| hierarchy.closure(lo, hi));
         if lo == hi {

@@ -181,9 +181,8 @@ fn near_middle(mut places: Vec<u32>, middle: usize) -> usize {
     if middle == 0 || middle >= n {
         return middle;
     }
-    places.sort_unstable();
-    let place = places[middle];
-    let [below, upto] = [place, place + 1].map(|end| places.partition_point(|&other| other < end));
+    let (_, &mut place, _) = places.select_nth_unstable(middle);
+    let [below, upto] = [place, place + 1].map(|end| places.iter().filter(|&&other| other < end).count());
     let far = n / 4;
     let (before, after) = (middle - below, upto - middle);
     match (below > 0 && before < far, upto < n && after < far) {

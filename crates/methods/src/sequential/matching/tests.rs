@@ -65,7 +65,7 @@ fn every_class_is_given_people_in_the_way_that_loses_less() {
         let people_of = |hopeless: &mut [bool]| {
             let mut rng = ChaCha20Rng::seed_from_u64(5);
             let people = matching.people_of(1, &matched, &begun, hopeless, &mut rng).unwrap();
-            let losses = (0..).zip(&people).map(|(row, &person)| matching.loss(&matched.boxes, row, person)).collect();
+            let losses = matching.losses(&matched.boxes, &people);
             let given = Given { losses, people };
             (added(&given), given.people)
         };
