@@ -19,13 +19,13 @@ pub(super) struct NearNumbers {
 }
 
 impl NearNumbers {
-    /// Returns codes for a column of whole numbers or days that all fit into 64 bits with a sign; `None` for other types.
+    /// Returns an empty list for whole numbers and days; `None` for other types, and for `UInt64`.
     pub(super) fn of_type(data_type: &DataType) -> Option<Self> {
         let is_whole = data_type.is_integer() && *data_type != DataType::UInt64;
         (is_whole || *data_type == DataType::Date32).then(Self::default)
     }
 
-    /// Appends the code of each number to `codes`, and [`UNKNOWN`] for NULL and for numbers without a code.
+    /// Appends the code of each number to `codes`. NULL and numbers without a code are [`UNKNOWN`].
     pub(super) fn look_up(&self, numbers: &Int64Array, codes: &mut Vec<u32>) {
         let start = codes.len();
         let (known, least) = (self.codes.as_slice(), self.least);

@@ -49,7 +49,7 @@ pub struct Published {
     sealing: OnceLock<Vec<Commitments>>,
     /// The values of all members, in place of the groups': in as few bytes as they need.
     values: Codes,
-    /// True if the values of every group are different and ascend, so that they are its histogram.
+    /// True if the values of every group ascend. They are its histogram then.
     ascend: bool,
     /// Says how long texts are, once that was asked for.
     row_bytes: OnceLock<RowBytes>,

@@ -43,7 +43,7 @@ fn each_once(values: &ArrayRef, places: &UInt32Array) -> Result<ArrayRef> {
     Ok(take(&own, &among, None)?)
 }
 
-/// Returns the values of codes as a column of this type, without a list of codes where the values are numbers.
+/// Returns the values of codes as a column of this type. Numbers need no list of codes.
 pub(super) fn gather_codes(
     values: &ArrayRef,
     codes: impl Iterator<Item = u32>,
