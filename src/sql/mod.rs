@@ -52,6 +52,7 @@ mod session_tables;
 mod signature;
 mod syntax;
 mod verbatim_columns;
+mod weight;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -62,6 +63,7 @@ use datafusion::common::Result;
 use datafusion::common::config::TableOptions;
 use datafusion::execution::context::SessionContext;
 use datafusion::execution::{FunctionRegistry, SessionStateBuilder};
+use datafusion::logical_expr::ScalarUDF;
 use datafusion::logical_expr::planner::RelationPlanner;
 
 pub(crate) use flat::flat_rows;
@@ -103,8 +105,13 @@ fn functions() -> Vec<RelationFunction> {
 
 /// Returns the functions that plans of ours call by their names, wherever they run.
 #[cfg(feature = "distributed")]
-pub(crate) fn shipped_functions() -> impl Iterator<Item = Arc<datafusion::logical_expr::ScalarUDF>> {
-    composite::functions().into_iter()
+pub(crate) fn shipped_functions() -> impl Iterator<Item = Arc<ScalarUDF>> {
+    scalar_functions()
+}
+
+/// Returns the scalar functions that queries and plans of ours call, for publishers and readers.
+fn scalar_functions() -> impl Iterator<Item = Arc<ScalarUDF>> {
+    composite::functions().into_iter().chain([weight::function()])
 }
 
 fn planner(functions: Vec<RelationFunction>) -> Arc<dyn RelationPlanner> {
@@ -172,7 +179,7 @@ pub fn register_all(context: &SessionContext) -> Result<()> {
     for function in table_functions(functions()) {
         context.register_udtf(function.name(), Arc::clone(function.function()));
     }
-    for function in composite::functions() {
+    for function in scalar_functions() {
         context.register_udf(function.as_ref().clone());
     }
     context.register_udf(cell_function().as_ref().clone());
@@ -209,7 +216,7 @@ pub fn register_all_with(mut builder: SessionStateBuilder) -> SessionStateBuilde
     builder
         .scalar_functions()
         .get_or_insert_default()
-        .extend(composite::functions().into_iter().chain([cell_function()]));
+        .extend(scalar_functions().chain([cell_function()]));
     builder.aggregate_functions().get_or_insert_default().extend(estimate::deviations());
     let planners = builder.expr_planners().get_or_insert_default();
     planners.insert(0, Arc::new(estimate::DeviationPlanner));

@@ -30,7 +30,7 @@ use super::options::AnonymizeOptions;
 use super::publication::{FlatRows, PublicationTable};
 use super::release_description::{Described, describe};
 use super::session_tables::OnlyReaders;
-use super::{composite, distinct_calls, estimate, planner, refuse_ranges, table_functions};
+use super::{distinct_calls, estimate, planner, refuse_ranges, scalar_functions, table_functions};
 use crate::error::refusal;
 use crate::microdata::Role;
 use crate::release::{COMMITMENTS, COUNTERFEIT_MARK, Description, GROUP_ROLES, LABEL, PARTNERS, RING, SIGNATURE};
@@ -69,7 +69,7 @@ pub fn register_readers(context: &SessionContext) -> Result<()> {
     for function in table_functions(functions()) {
         context.register_udtf(function.name(), Arc::clone(function.function()));
     }
-    for function in composite::functions() {
+    for function in scalar_functions() {
         context.register_udf(function.as_ref().clone());
     }
     for function in estimate::deviations() {

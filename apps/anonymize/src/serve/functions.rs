@@ -55,7 +55,7 @@ const ZERO: &[&str] = &["inet_server_port", "pg_my_temp_schema", "pg_table_size"
 /// Functions of the engine that readers may call: what they return follows from their arguments, and is not much longer. A list, because
 /// versions of the engine bring others, such as one that tells the name of the file that a row is from.
 #[rustfmt::skip]
-const HARMLESS: [&str; 172] = [
+const HARMLESS: [&str; 173] = [
     "abs", "acos", "acosh", "array_add", "array_any_value", "array_append", "array_avg", "array_compact",
     "array_concat", "array_dims", "array_distance", "array_distinct", "array_element", "array_except", "array_has",
     "array_has_all", "array_has_any", "array_intersect", "array_length", "array_lower", "array_max", "array_min",
@@ -76,7 +76,7 @@ const HARMLESS: [&str; 172] = [
     "split_part", "sqrt", "starts_with", "string_to_array", "strpos", "struct", "substr", "substr_index", "tan",
     "tanh", "to_char", "to_date", "to_hex", "to_local_time", "to_time", "to_timestamp", "to_timestamp_micros",
     "to_timestamp_millis", "to_timestamp_nanos", "to_timestamp_seconds", "to_unixtime", "translate", "trunc",
-    "union_extract", "union_tag", "upper", "uuid",
+    "union_extract", "union_tag", "upper", "uuid", "weight",
 ];
 
 /// Takes all scalar functions from a session but those that readers may call.
