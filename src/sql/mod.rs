@@ -213,10 +213,7 @@ pub fn register_all_with(mut builder: SessionStateBuilder) -> SessionStateBuilde
     for function in table_functions(functions()) {
         plain.insert(function.name().to_owned(), function);
     }
-    builder
-        .scalar_functions()
-        .get_or_insert_default()
-        .extend(scalar_functions().chain([cell_function()]));
+    builder.scalar_functions().get_or_insert_default().extend(scalar_functions().chain([cell_function()]));
     builder.aggregate_functions().get_or_insert_default().extend(estimate::deviations());
     let planners = builder.expr_planners().get_or_insert_default();
     planners.insert(0, Arc::new(estimate::DeviationPlanner));

@@ -53,7 +53,7 @@ fn buckets(seen: &Seen) -> BTreeMap<usize, (Vec<u8>, i64)> {
     for group in seen.iter().flatten() {
         for &person in &group.people {
             let bucket = (group.signature.clone(), group.region);
-            assert_eq!(*buckets.entry(person).or_insert(bucket.clone()), bucket);
+            assert_eq!(*buckets.entry(person).or_insert_with(|| bucket.clone()), bucket);
         }
     }
     buckets
