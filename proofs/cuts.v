@@ -76,16 +76,16 @@ Section Everywhere.
 Variable keeps : {perm 'I_n} -> O -> bool.
 
 Definition leaf_kept := forall A t x r shown,
-  try A t x = inl shown -> stays r A -> keeps r shown -> try A (moved t r) (act r x) = inl shown.
+  try A t x = inl shown -> keeps r shown -> stays r A /\ try A (moved t r) (act r x) = inl shown.
 
 Theorem run_kept k A t lots r : cuts_in_two -> sides_only -> leaf_kept -> #|A| <= k ->
-  all (fun l => stays r l.1 && keeps r l.2) (run k A t lots) ->
+  all (fun l => keeps r l.2) (run k A t lots) ->
   run k A (moved t r) (fun B => act r (lots B)) = run k A t lots /\ stays r A.
 Proof.
 move=> two only kept; elim: k A => [|k IH] A /=.
   by rewrite leqn0 cards_eq0 => /eqP -> _; rewrite /stays imset0.
 move=> small; case at_A : (try A t (lots A)) => [shown|[A1 A2]].
-  by rewrite /= andbT => /andP[rA same]; rewrite (kept _ _ _ _ _ at_A).
+  by rewrite /= andbT => /(kept _ _ _ _ _ at_A)[rA ->].
 have [<- _ _ _] := two _ _ _ _ _ at_A; have [less1 less2] := less_people two at_A.
 rewrite all_cat => /andP[/IH[|same1 r1]]; first by rewrite -ltnS (leq_trans less1).
 case/IH => [|same2 r2]; first by rewrite -ltnS (leq_trans less2).

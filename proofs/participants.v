@@ -96,14 +96,16 @@ Definition keeps r (s : shown) := [forall g in s, stays r g.1].
 
 Lemma try_leaf : leaf_kept try act keeps.
 Proof.
-move=> A t x r s; rewrite /try => at_A rA.
+move=> A t x r s; rewrite /try => at_A.
 pose f := ring_of (plan past) A t x.1 x.2.
-have along := fun y => ring_of_moved (plan past) t x.1 x.2 y rA.
 have shows : s = groups A f t by move: at_A; case: (choose _ _ _) => [[A1 A2]|[<-] //]; case: ifP => // _ [<-].
 move=> keep; have kept l : stays r (members A f l).
   move: keep; rewrite shows => /forall_inP /(_ (group A f t l)) -> //.
   by rewrite imset_f.
-pose g := ring_of (plan past) A (moved t r) x.1 (r * x.2).
+have rA : stays r A.
+  by apply: stays_if => y yA; have := staysP (kept (f y)) y; rewrite !inE yA eqxx => /andP[].
+have along := fun y => ring_of_moved (plan past) t x.1 x.2 y rA.
+split=> //; pose g := ring_of (plan past) A (moved t r) x.1 (r * x.2).
 have same l : members A g l = members A f l by exact: (members_kept rA along (kept l)).
 have values l : moved t r @: members A g l = t @: members A f l by exact: (values_moved t rA along l).
 have -> : groups A g (moved t r) = groups A f t by apply: eq_imset => l; rewrite /group values same.
@@ -170,12 +172,112 @@ by rewrite /everybody big_cons; apply: sound_cat => //; apply: run_sound.
 Qed.
 
 Lemma release_kept past cohorts t lots r :
-  all (fun l => stays r l.1 && keeps r l.2) (release past cohorts t lots) ->
+  all (fun l => keeps r l.2) (release past cohorts t lots) ->
   release past cohorts (moved t r) (fun B => act r (lots B)) = release past cohorts t lots /\ all (stays r) cohorts.
 Proof.
 elim: cohorts past => [//|A rest IH] past /=; rewrite all_cat => /andP[first later].
 have [same rA] := run_kept (@try_two past) (@try_sides past) (@try_leaf past) (leqnn _) first.
 by rewrite same rA; have [-> ->] := IH _ later.
 Qed.
+
+Lemma run_same past k A t l1 l2 : l1 =1 l2 -> run (try past) k A t l1 = run (try past) k A t l2.
+Proof.
+move=> same; elim: k A => [//|k IH] A /=; rewrite same.
+by case: (try past A t (l2 A)) => [//|[A1 A2]]; rewrite !IH.
+Qed.
+
+Lemma release_same past cohorts t l1 l2 : l1 =1 l2 -> release past cohorts t l1 = release past cohorts t l2.
+Proof. by move=> same; elim: cohorts past => [//|A rest IH] past /=; rewrite IH (run_same _ _ _ _ same). Qed.
+
+Section TheoremB.
+
+Local Open Scope ring_scope.
+
+Variables (R : realFieldType) (prior : table n V -> R) (cohorts : seq {set 'I_n}).
+Hypothesis cohorts_apart : apart cohorts.
+
+(* Ways to give out the values of a cohort are equally likely before the releases. *)
+Hypothesis exchangeable : forall t r, all (stays r) cohorts -> prior (moved t r) = prior t.
+
+(* Every part has lots of its own. All lots are drawn uniformly. *)
+Definition all_lots := {ffun {set 'I_n} -> lot}.
+Definition state := (table n V * all_lots)%type.
+Definition weight (s : state) : R := prior s.1 / #|{: all_lots}|%:R.
+Definition published (s : state) : output := release [::] cohorts s.1 s.2.
+
+(* The reader sees the groups o, and knows the values of the people J. *)
+Variables (o : output) (J : {set 'I_n}) (known : table n V).
+Definition knows := [pred s : state | (published s == o) && [forall x in J, s.1 x == known x]].
+
+Variables (leaf : {set 'I_n} * shown) (g : {set 'I_n} * {set V}) (x : 'I_n) (v : V).
+Hypothesis leaf_in : leaf \in o.
+Hypothesis g_in : g \in leaf.2.
+Hypothesis x_in : x \in g.1.
+Hypothesis x_unknown : x \notin J.
+Hypothesis v_in : v \in g.2.
+Hypothesis v_left : v \notin known @: (g.1 :&: J).
+
+Definition other := {y | y \in g.1 :\: J}.
+
+Definition exchanged (y : other) (s : state) : state :=
+  (moved s.1 (tperm x (val y)), [ffun B => act (tperm x (val y)) (s.2 B)]).
+
+Lemma exchanged_inj y : injective (exchanged y).
+Proof.
+move=> [t1 l1] [t2 l2] [/moved_inj -> same]; congr (_, _); apply/ffunP=> B.
+move/ffunP/(_ B): same; rewrite !ffunE /act; case: (l1 B) (l2 B) => [z1 q1] [z2 q2] /= [-> /mulgI ->] //.
+Qed.
+
+Lemma sound_o s : knows s -> sound (everybody cohorts) s.1 o.
+Proof. by case/andP => /eqP <- _; apply: release_sound. Qed.
+
+Lemma exchanged_same (y : other) s : knows s ->
+  published (exchanged y s) = o /\ all (stays (tperm x (val y))) cohorts.
+Proof.
+move=> known_s; have sound := sound_o known_s; case/andP: known_s => /eqP is_o _.
+have /setDP[yg _] := valP y; have [sub _ _ apart_g] := sound _ _ leaf_in g_in.
+suff kept : all (fun l => keeps (tperm x (val y)) l.2) (published s).
+  have [same stay] := release_kept kept; split=> //.
+  by rewrite -is_o -[RHS]same /published; apply: release_same => B /=; rewrite ffunE.
+rewrite is_o; apply/allP=> b bo; apply/forall_inP=> h hb; apply: stays_if => z zh.
+have in_g : z \in g.1 -> g.1 = h.1 by move=> zg; apply: (apart_g b) => //; apply/pred0Pn; exists z; rewrite /= zg zh.
+by case: tpermP zh in_g => [->|->|//] zh in_g; rewrite -in_g.
+Qed.
+
+Lemma exchanged_knows (y : other) s : knows s -> knows (exchanged y s).
+Proof.
+move=> known_s; have [same _] := exchanged_same y known_s.
+case/andP: known_s => _ /forall_inP all_known; apply/andP; split; first by rewrite same.
+apply/forall_inP=> z zJ; rewrite ffunE tpermD ?all_known //; first by apply: contraNneq x_unknown => ->.
+by have /setDP[_] := valP y; apply: contraNneq => ->.
+Qed.
+
+Lemma exchanged_weight (y : other) s : knows s -> weight (exchanged y s) = weight s.
+Proof. by move=> known_s; rewrite /weight exchangeable //; have [] := exchanged_same y known_s. Qed.
+
+(* Exactly one of the others has the value v. *)
+Lemma one_has_it s : knows s -> #|[pred y : other | (exchanged y s).1 x == v]| = 1%N.
+Proof.
+move=> known_s; have [_ values inj _] := sound_o known_s leaf_in g_in.
+move: v_in; rewrite values => /imsetP[z zg is_v].
+have zJ : z \notin J.
+  apply: contra v_left => zJ; apply/imsetP; exists z; first by rewrite inE zg zJ.
+  by case/andP: known_s => _ /forall_inP /(_ z zJ) /eqP <-.
+have z_other : z \in g.1 :\: J by rewrite inE zJ zg.
+rewrite -(card1 (exist _ z z_other : other)); apply: eq_card => y; rewrite !inE ffunE tpermL is_v.
+apply/eqP/eqP => [same|-> //]; apply: val_inj; apply: inj => //.
+by have /setDP[] := valP y.
+Qed.
+
+Theorem theorem_B : 0 < mass weight knows -> posterior weight knows [pred s : state | s.1 x == v] = #|g.1 :\: J|%:R^-1.
+Proof.
+move=> some; rewrite -card_sig; apply: (exchange_exactly (move := exchanged)) => //.
+- by move=> y s1 s2 _ _; apply: exchanged_inj.
+- exact: exchanged_knows.
+- exact: exchanged_weight.
+- exact: one_has_it.
+Qed.
+
+End TheoremB.
 
 End Participants.
