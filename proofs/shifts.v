@@ -319,4 +319,192 @@ Qed.
 
 End Leaf.
 
+Section TheoremA.
+
+Local Open Scope ring_scope.
+
+Variables (R : realFieldType) (prior : table n V -> R) (cohorts : seq {set 'I_n}).
+Hypothesis prior_ge0 : forall t, 0 <= prior t.
+Hypothesis cohorts_apart : {in cohorts &, forall A B, A != B -> [disjoint A & B]}.
+
+(* Ways to give out the values of a cohort are equally likely before the releases. *)
+Hypothesis exchangeable : forall t r, {in cohorts, forall A, stays r A} -> prior (moved t r) = prior t.
+
+(* Every part has lots of its own. All lots are drawn uniformly, shifts among the valid ones. *)
+Definition all_lots := {ffun {set 'I_n} -> lot}.
+Definition state := (table n V * all_lots)%type.
+Definition possible (s : state) := [forall B, valid (s.2 B).2].
+Definition weight (s : state) : R := if possible s then prior s.1 / #|[set h : all_lots | [forall B, valid (h B).2]]|%:R else 0.
+Definition published (s : state) := [seq run try #|A| A s.1 s.2 | A : {set 'I_n} <- cohorts].
+
+Variable o : seq (seq ({set 'I_n} * (failed + U))).
+Definition knows := [pred s : state | (published s == o) && possible s].
+
+(* A leaf that was tried and failed, in which every ring has at least l people; and one of its groups. *)
+Variables (A0 : {set 'I_n}) (sh : failed) (g : {set 'I_n} * {set V}) (x : 'I_n) (v : V).
+Hypothesis leaf_in : has (fun leaves => (A0, inl sh) \in leaves) o.
+Hypothesis large : forall h, h \in sh.1.1 -> h.1 != set0 -> (l <= #|h.1|)%N.
+Hypothesis g_in : g \in sh.1.1.
+Hypothesis x_in : x \in g.1.
+
+Lemma leaf_try k A t lots leaf shown : (leaf, shown) \in run try k A t lots -> try leaf t (lots leaf) = inl shown.
+Proof.
+elim: k A => [//|k IH] A /=; case at_A : (try A t (lots A)) => [s|[A1 A2]].
+  by rewrite inE => /eqP[-> ->].
+by rewrite mem_cat => /orP[] /IH.
+Qed.
+
+Lemma run_same k A t l1 l2 : l1 =1 l2 -> run try k A t l1 = run try k A t l2.
+Proof.
+move=> same; elim: k A => [//|k IH] A /=; rewrite same.
+by case: (try A t (l2 A)) => [//|[A1 A2]]; rewrite !IH.
+Qed.
+
+Definition to (k : 'I_l) (s : state) : state :=
+  let r := to_world A0 k s.1 (s.2 A0) in (moved s.1 r, [ffun B => if B == A0 then other_lot A0 k s.1 (s.2 A0) else act r (s.2 B)]).
+
+Section State.
+
+Variable s : state.
+Hypothesis known : knows s.
+
+Let t := s.1.
+Let y0 := s.2 A0.
+
+Lemma ok0 : valid y0.2.
+Proof. by case/andP: known => _ /forallP; apply. Qed.
+
+Lemma cohort_of : exists A, [/\ A \in cohorts, A0 \in leaves try #|A| A t s.2 & try A0 t y0 = inl (inl sh)].
+Proof.
+case/andP: known => /eqP is_o _; move: leaf_in; rewrite -is_o => /hasP[_ /mapP[A in_cohorts ->] in_run].
+by exists A; split=> //; [apply/mapP; exists (A0, inl sh) | apply: leaf_try in_run].
+Qed.
+
+Lemma is_shown : sh = shows A0 t y0.
+Proof.
+have [A [_ _]] := cohort_of; rewrite /try; case: (choose _ _) => [[A1 A2]|//].
+by case: ifP => // _ [->].
+Qed.
+
+Lemma in_leaf : x \in A0 /\ g = group A0 (label A0 t y0) t (label A0 t y0 x).
+Proof.
+move: x_in; have := g_in; rewrite is_shown => /imsetP[a _ ->] /=.
+by rewrite inE => /andP[-> /eqP ->].
+Qed.
+
+Lemma ring_large y : y \in A0 -> (l <= #|ring A0 t y0 y|)%N.
+Proof.
+move=> yA; apply: (large (h := group A0 (label A0 t y0) t (label A0 t y0 y))); first by rewrite is_shown imset_f.
+by apply/set0Pn; exists y; rewrite /= inE yA eqxx.
+Qed.
+
+Lemma to_published k : published (to k s) = published s /\ {in cohorts, forall A, stays (to_world A0 k t y0) A}.
+Proof.
+have [A [A_in A0_in at_A0]] := cohort_of.
+have some : A0 != set0 by apply/set0Pn; exists x; have [] := in_leaf.
+have inside := to_world_stays A0 k t y0; have outside := @to_world_outside A0 k t y0.
+have same shown : try A0 t y0 = inl shown -> try A0 (moved t (to_world A0 k t y0)) (other_lot A0 k t y0) = inl shown.
+  by rewrite at_A0 => -[<-]; apply: (try_same k ok0 ring_large).
+have sub : A0 \subset A := leaves_in try_two A0_in.
+have part B : B \in cohorts -> B = A \/ [disjoint A0 & B].
+  move=> B_in; have [->|BA] := eqVneq B A; [by left | right].
+  by apply: disjointWl sub _; apply: cohorts_apart; rewrite // eq_sym.
+split=> [|B B_in].
+  rewrite /published; apply/eq_in_map => B B_in /=.
+  rewrite (@run_same _ _ _ _ (other_lots act A0 s.2 (to_world A0 k t y0) (other_lot A0 k t y0))); last by move=> C; rewrite ffunE.
+  have [->|dis] := part B B_in.
+    exact: (run_leaf (lots := s.2) try_two try_sides try_still some inside outside same A0_in).
+  exact: (run_elsewhere t s.2 (other_lot A0 k t y0) try_two try_still some outside _ dis).
+have [->|dis] := part B B_in; first exact: (stays_around inside outside).
+by apply: still_stays; apply: still_elsewhere dis.
+Qed.
+
+Lemma to_possible k : possible (to k s).
+Proof.
+apply/forallP=> B; rewrite ffunE; case: eqP => _; first exact: recount_valid ok0.
+case/andP: known => _ /forallP/(_ B)/forallP all; apply/forallP=> X; rewrite /valid_ring ffunE.
+by have := all (to_world A0 k t y0 @: X); rewrite /valid_ring card_imset //; apply: perm_inj.
+Qed.
+
+Lemma to_knows k : knows (to k s).
+Proof. by rewrite /knows /= to_possible andbT; have [-> _] := to_published k; case/andP: known. Qed.
+
+Lemma to_weight k : weight (to k s) = weight s.
+Proof.
+rewrite /weight to_possible; case/andP: known => _ ->.
+by rewrite exchangeable //; have [] := to_published k.
+Qed.
+
+Lemma to_twice k : to k (to k s) = s.
+Proof.
+rewrite {1}/to /= ffunE eqxx back ?ok0 //; last exact: ring_large.
+rewrite [RHS]surjective_pairing; congr (_, _); first by rewrite moved_moved mulVg moved1.
+apply/ffunP=> B; rewrite !ffunE; case: eqP => [->|_]; first by rewrite back_lot ?ok0 //; apply: ring_large.
+rewrite /act /= !mulKg; case: (s.2 B) => [[[z q] c] h] /=; congr (_, _, _, _).
+apply/ffunP=> X; rewrite !ffunE -imset_comp; congr (h _).
+by rewrite -[RHS]imset_id; apply: eq_imset => y /=; rewrite permKV.
+Qed.
+
+Lemma value_after k : (to k s).1 x = t (ahead (ring A0 t y0 x) y0.1.2 (y0.2 (ring A0 t y0 x) k) x).
+Proof. by rewrite ffunE to_worldE /turned; have [-> _] := in_leaf. Qed.
+
+Lemma ring_differs : {in ring A0 t y0 x &, injective t}.
+Proof.
+move=> y z; rewrite !inE => /andP[yA /eqP yl] /andP[zA /eqP zl].
+by apply: (@rings_differ _ _ _ _ plan A0 t y0.1.1.1 y0.1.1.2) => //; exact: (etrans yl (esym zl)).
+Qed.
+
+(* At most one of the l worlds gives x the value v. *)
+Lemma once : (#|[pred k | (to k s).1 x == v]| <= 1)%N.
+Proof.
+have [xA _] := in_leaf; have [_ less inj] := valid_at ok0 (ring_large xA); have xR := in_ring t y0 xA.
+apply/card_le1_eqP => i j; rewrite !inE !value_after => /eqP <- /eqP /ring_differs same.
+by apply: inj; apply: val_inj; apply: (@ahead_inj_place _ _ y0.1.2 x _ _ xR (less j) (less i)); rewrite same ?ahead_in.
+Qed.
+
+(* Exactly one does, in a ring of l people that has the value. *)
+Lemma exactly_once : #|g.1| = l -> v \in g.2 -> #|[pred k | (to k s).1 x == v]| = 1%N.
+Proof.
+have [xA ->] := in_leaf; rewrite /= -/(ring A0 t y0 x) => size /imsetP[z zR is_v].
+have [_ less inj] := valid_at ok0 (ring_large xA); have xR := in_ring t y0 xA.
+pose whose k := ahead (ring A0 t y0 x) y0.1.2 (y0.2 (ring A0 t y0 x) k) x.
+have onto : [set whose k | k : 'I_l] == ring A0 t y0 x.
+  rewrite eqEcard card_imset ?card_ord ?size ?leqnn ?andbT.
+    by apply/subsetP=> _ /imsetP[k _ ->]; apply: ahead_in.
+  by move=> i j same; apply: inj; apply: val_inj; apply: (@ahead_inj_place _ _ y0.1.2 x _ _ xR (less i) (less j)).
+move: zR; rewrite -(eqP onto) => /imsetP[k _ is_z].
+apply/eqP; rewrite eqn_leq once; apply/card_gt0P; exists k.
+by rewrite inE value_after is_v is_z.
+Qed.
+
+End State.
+
+Lemma weight_ge0 s : 0 <= weight s.
+Proof. by rewrite /weight; case: ifP => // _; rewrite divr_ge0 ?ler0n. Qed.
+
+(* The reader knows the groups, circles and worlds of all leaves, of all cohorts. *)
+Theorem theorem_A : 0 < mass weight knows -> posterior weight knows [pred s : state | s.1 x == v] <= l%:R^-1.
+Proof.
+move=> some; have size : l%:R = #|'I_l|%:R :> R by rewrite card_ord.
+rewrite size; apply: (exchange (move := to)) => //; rewrite ?card_ord //.
+- by move=> k s1 s2 /to_twice twice1 /to_twice twice2 same; rewrite -(twice1 k) -(twice2 k) same.
+- by move=> k s /to_knows.
+- by move=> k s /to_weight.
+- exact: weight_ge0.
+exact: once.
+Qed.
+
+Theorem theorem_A_exactly : 0 < mass weight knows -> #|g.1| = l -> v \in g.2 ->
+  posterior weight knows [pred s : state | s.1 x == v] = l%:R^-1.
+Proof.
+move=> some size v_in; have is_l : l%:R = #|'I_l|%:R :> R by rewrite card_ord.
+rewrite is_l; apply: (exchange_exactly (move := to)) => //.
+- by move=> k s1 s2 /to_twice twice1 /to_twice twice2 same; rewrite -(twice1 k) -(twice2 k) same.
+- by move=> k s /to_knows.
+- by move=> k s /to_weight.
+by move=> s known; apply: exactly_once.
+Qed.
+
+End TheoremA.
+
 End Shifts.
