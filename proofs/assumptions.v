@@ -1,0 +1,21 @@
+(* What each theorem assumes beside its own hypotheses: nothing. *)
+
+From proofs Require reader anatomy releases participants shifts balanced conflicts second_try cuts.
+
+Print Assumptions reader.exchange.
+Print Assumptions reader.exchange_exactly.
+Print Assumptions reader.sees_less.
+Print Assumptions reader.orbit_uniform.
+Print Assumptions cuts.run_moved.
+Print Assumptions cuts.run_kept.
+Print Assumptions cuts.run_leaf.
+Print Assumptions participants.theorem_B.
+Print Assumptions anatomy.anatomy.
+Print Assumptions releases.all_releases.
+Print Assumptions shifts.theorem_A.
+Print Assumptions shifts.theorem_A_exactly.
+Print Assumptions balanced.balanced_cohorts.
+Print Assumptions conflicts.conflicts.
+Print Assumptions second_try.draws_alike.
+Print Assumptions second_try.one_try.
+Print Assumptions second_try.second_try.
