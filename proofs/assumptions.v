@@ -1,6 +1,6 @@
 (* What each theorem assumes beside its own hypotheses: nothing. *)
 
-From proofs Require reader anatomy releases participants shifts balanced conflicts second_try cuts.
+From proofs Require reader anatomy releases participants shifts balanced equal conflicts second_try cuts.
 
 Print Assumptions reader.exchange.
 Print Assumptions reader.exchange_exactly.
@@ -15,6 +15,7 @@ Print Assumptions releases.all_releases.
 Print Assumptions shifts.theorem_A.
 Print Assumptions shifts.theorem_A_exactly.
 Print Assumptions balanced.balanced_cohorts.
+Print Assumptions equal.equal_shares.
 Print Assumptions conflicts.conflicts.
 Print Assumptions second_try.draws_alike.
 Print Assumptions second_try.one_try.
