@@ -12,7 +12,7 @@ Local Open Scope ring_scope.
 Section Anatomy.
 
 Variables (n : nat) (V L Z : finType) (plan : {ffun V -> nat} -> Z -> V -> nat -> L).
-Hypothesis one : forall c z v i j, plan c z v i = plan c z v j -> i = j.
+Hypothesis one : forall (c : {ffun V -> nat}) z v i j, (c v <= n)%N -> (i < c v)%N -> (j < c v)%N -> plan c z v i = plan c z v j -> i = j.
 
 Let never (past : output n V) (A : {set 'I_n}) (c : {ffun V -> nat}) : option ({set 'I_n} * {set 'I_n}) := None.
 Let same_plan (past : output n V) (A : {set 'I_n}) := plan.
@@ -21,7 +21,7 @@ Lemma never_two past A c A1 A2 : never past A c = Some (A1, A2) -> [/\ A1 :|: A2
 Proof. by []. Qed.
 
 Lemma same_plan_one past : one_of_each (same_plan past).
-Proof. by move=> A c z v i j /one. Qed.
+Proof. by move=> A t z v i j; apply: one; rewrite ffunE -[n in (_ <= n)%N]card_ord max_card. Qed.
 
 Variables (R : realFieldType) (prior : table n V -> R).
 

@@ -88,7 +88,8 @@ Qed.
 
 (* The ring of each place of a part, by counts and ties. Of each value a ring has one place at most. *)
 Variable plan : {set 'I_n} -> {ffun V -> nat} -> Z -> V -> nat -> L.
-Definition one_of_each := forall A c z v i j, plan A c z v i = plan A c z v j -> i = j.
+Definition one_of_each := forall A (t : table) z v i j, i < counts A t v -> j < counts A t v ->
+  plan A (counts A t) z v i = plan A (counts A t) z v j -> i = j.
 
 Definition ring_of A (t : table) z q x : L := plan A (counts A t) z (t x) (rank (of_value A t (t x)) q x).
 
@@ -107,7 +108,9 @@ Proof. by move=> id; apply: stays_if => x xA; rewrite id. Qed.
 
 Lemma rings_differ A t z q x y : one_of_each -> x \in A -> y \in A -> ring_of A t z q x = ring_of A t z q y -> t x = t y -> x = y.
 Proof.
-move=> one xA yA; rewrite /ring_of => + same; rewrite same => /one /rank_inj; apply; by rewrite !inE ?same eqxx ?xA ?yA.
+move=> one xA yA; rewrite /ring_of => + same; rewrite same.
+have [xv yv] : x \in of_value A t (t y) /\ y \in of_value A t (t y) by rewrite !inE same eqxx xA yA.
+by move/(one A t z (t y)) => /(_ _ _) /rank_inj; apply; rewrite // ffunE rank_ltn.
 Qed.
 
 (* A group: its people, and its values, as published. *)
