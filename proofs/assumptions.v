@@ -1,6 +1,6 @@
 (* What each theorem assumes beside its own hypotheses: nothing. *)
 
-From proofs Require reader anatomy releases participants shifts close balanced equal conflicts second_try cuts witness.
+From proofs Require reader anatomy releases participants shifts close strangers balanced equal conflicts second_try cuts witness.
 
 Print Assumptions reader.exchange.
 Print Assumptions reader.exchange_exactly.
@@ -15,6 +15,7 @@ Print Assumptions releases.all_releases.
 Print Assumptions shifts.theorem_A.
 Print Assumptions shifts.theorem_A_exactly.
 Print Assumptions close.theorem_A_untried.
+Print Assumptions strangers.theorem_A_all_releases.
 Print Assumptions balanced.balanced_cohorts.
 Print Assumptions equal.equal_shares.
 Print Assumptions conflicts.conflicts.
