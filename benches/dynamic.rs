@@ -161,7 +161,7 @@ async fn compare(table: &Table, changes: Changes, (method, bound, options): (&st
     let all = number(&context, "SELECT count(*) FROM people").await as usize;
     let values = number(&context, "SELECT max(value) + 1 FROM people").await as i64;
     let travels = changes == Changes::Everything;
-    let sensitive = if travels { "value, class" } else { "value" };
+    let sensitive = if travels { "composite(value, class)" } else { "value" };
     let law = format!(
         "SELECT value AS from_value, value + 1 - 2 * (value % 2) AS to_value, 0.05 AS probability
          FROM generate_series(0, {}) AS t(value)",

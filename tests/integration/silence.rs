@@ -99,7 +99,7 @@ async fn which_snapshots_of_a_day_are_published_tells_no_value() {
 type Beliefs = BTreeMap<(i64, i64), (usize, [usize; 4])>;
 
 /// Draws of each world. Groups are drawn by lot, so beliefs are frequencies.
-const DRAWS: usize = 12;
+const DRAWS: usize = 24;
 
 /// Four people, two of whom have cancer and two are in remission; cancer can go into remission, and who is there in the second quarter is known. When a value
 /// could change inside of its signature, two people in remission could not share their group any more, so that both stood beside a counterfeit, which told it.
@@ -129,13 +129,13 @@ async fn values_that_change_inside_of_their_signature_are_not_published() {
             }
             let what = format!("{assignment}, {present:?}: {stayed:?} {changed:?}");
             assert!(changed.keys().eq([&(1, 0)]), "{what}");
-            // Half of them have it, as far as can be seen: within five standard deviations of draws.
+            // Half of them have it, as far as can be seen: within four and a half standard deviations of draws.
             let told = |(worlds, with_cancer): &(usize, [usize; 4])| {
                 with_cancer
                     .iter()
-                    .any(|&with| (2.0 * with as f64 - *worlds as f64).abs() > 5.0 * (*worlds as f64).sqrt())
+                    .any(|&with| (2.0 * with as f64 - *worlds as f64).abs() > 4.5 * (*worlds as f64).sqrt())
             };
-            assert!(stayed.values().all(|(worlds, _)| *worlds > DRAWS), "too few to tell anything: {what}");
+            assert!(stayed.values().all(|(worlds, _)| *worlds > 4), "too few to tell anything: {what}");
             assert!(stayed.keys().all(|(releases, _)| *releases == 2) && !stayed.values().any(told), "{what}");
         }
     }

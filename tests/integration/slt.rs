@@ -110,12 +110,14 @@ files! {
     profile
     publication
     ranges
+    regions
     repeatable
     reposition
     roles
     sequential
     types
     updates
+    weight
 }
 
 async fn run_file(name: &str) {

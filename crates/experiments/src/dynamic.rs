@@ -196,7 +196,7 @@ fn call(harness: &Harness, method: &str, m: usize, changes: Changes, release: us
             places[one..].iter().map(|&place| input.quasi[place].clone()).collect()
         }
     };
-    let both = format!("({VALUE}, {WARD})");
+    let both = format!("composite({VALUE}, {WARD})");
     let sensitive = if changes == Changes::Everything { &both } else { VALUE };
     let mut options = String::new();
     if changes.of_values() {
