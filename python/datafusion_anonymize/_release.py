@@ -126,7 +126,7 @@ def make(function: str, arguments: Mapping[str, object]) -> Release:
     original, hierarchies = given["input"], given["hierarchies"] = read_once(given["input"]), read_once(given.get("hierarchies"))
     # Methods that know earlier releases need an identifier; anatomy knows them with close groups.
     knows = function != "anatomy" or given.get("groups") == "close"
-    private = knows and not {"previous", "worlds"}.isdisjoint(parameters(function)) or given.get("id") is not None
+    private = (knows and not {"previous", "worlds"}.isdisjoint(parameters(function))) or given.get("id") is not None
     with Query() as query:
         if memory:
             given["previous"] = _numbered(query, memory)
