@@ -115,7 +115,7 @@ mod tests {
         assert_eq!(numbers.len(), 100);
     }
 
-    /// Where a ring's values are listed beside its people, the order of rows tells nobody's place among the values, also with a seed used twice.
+    /// Orders rows of rings without a look at values, also with a seed that is used twice.
     #[test]
     fn the_order_of_people_has_nothing_to_do_with_values() {
         let rows = |mirrored: bool| {
