@@ -115,7 +115,7 @@ mod tests {
         assert_eq!(numbers.len(), 100);
     }
 
-    /// Orders rows of rings without a look at values, also with a seed that is used twice.
+    /// Orders rows of rings by identifiers before the shuffle, not by values.
     #[test]
     fn the_order_of_people_has_nothing_to_do_with_values() {
         let rows = |mirrored: bool| {
