@@ -1,8 +1,8 @@
-(* MuCo with equal shares over releases, with people who leave and return: rows tell nothing beyond the rings.
+(* MuCo with equal shares over releases, with people who leave and return: rows tell nothing beyond the rings and their values.
 
-   A ring is for ever. For each column j a permutation of each ring is drawn, and an order of its people. At release i the row of p has the value of p, and in
-   column j what the stand-in of d_j(p) has. Who stands in follows from the order and from who is there. Whose rows are there, and what people have in the
-   columns, does not depend on values. The rows of a release are a set: nothing says whose they are. *)
+   A ring is for ever. At release i the row of p has the value of p. What it shows in column j is decided by lots, by the ring, by the values of the ring and
+   by the place of the value among them, by who is there and by what people have in the columns. Nothing of it looks at who has which value. The rows of a
+   release are a set: nothing says whose they are. *)
 
 From mathcomp Require Import all_ssreflect all_fingroup all_algebra.
 From proofs Require Import reader dealing.
@@ -10,7 +10,6 @@ From proofs Require Import reader dealing.
 Set Implicit Arguments.
 Unset Strict Implicit.
 Unset Printing Implicit Defensive.
-Import Order.Theory GRing.Theory Num.Theory.
 Local Open Scope group_scope.
 
 Section Equal.
@@ -18,72 +17,44 @@ Section Equal.
 Variables (n : nat) (V L J I E Q : finType).
 Implicit Types (t : table n V) (p : 'I_n).
 
-(* The ring of everybody; E are the orders, J the columns, I the releases. *)
+(* The ring of everybody; E are the lots (hashes of the key), J the columns, I the releases. *)
 Variable ring : 'I_n -> L.
 
-(* What a row shows in a column at a release, by the person whose stand-in it shows; None for rows of a ring of which nobody is there. *)
-Variable show : E -> I -> J -> 'I_n -> Q.
+(* What the row of a value shows in a column at a release, by the values of its ring. *)
+Variable show : E -> I -> J -> L -> {set V} -> V -> Q.
+
+(* Rings of which nobody is there at a release. *)
 Variable gone : I -> L -> bool.
 
 Definition inside (r : {perm 'I_n}) := [forall p, ring (r p) == ring p].
-Definition columns := {ffun J -> {perm 'I_n}}.
-
-Definition row t (d : columns) (e : E) (i : I) p : L * V * {ffun J -> Q} := (ring p, t p, [ffun j => show e i j (d j p)]).
-Definition rows t d e : {ffun I -> {set L * V * {ffun J -> Q}}} := [ffun i => [set row t d e i p | p in [pred p | ~~ gone i (ring p)]]].
-
-(* Columns are dealt inside of rings: one of these draws, each as likely. *)
-Definition draws := [set x : columns * E | [forall j, inside (x.1 j)]].
-
-(* In how many of the draws the rows of all releases are z. *)
-Definition likelihood t z := #|[set x in draws | rows t x.1 x.2 == z]|.
+Definition values t (l : L) := [set t p | p in [pred p | ring p == l]].
+Definition row t (e : E) (i : I) p : L * V * {ffun J -> Q} :=
+  (ring p, t p, [ffun j => show e i j (ring p) (values t (ring p)) (t p)]).
+Definition rows t e : {ffun I -> {set L * V * {ffun J -> Q}}} := [ffun i => [set row t e i p | p in [pred p | ~~ gone i (ring p)]]].
 
 Section Exchanged.
 
 Variable r : {perm 'I_n}.
 Hypothesis r_inside : inside r.
 
-Definition along (x : columns * E) : columns * E := ([ffun j => r * x.1 j], x.2).
-
-Lemma along_inj : injective along.
-Proof.
-move=> [d1 e1] [d2 e2] [same ->]; congr (_, _); apply/ffunP=> j.
-by move/ffunP/(_ j): same; rewrite !ffunE => /mulgI.
-Qed.
-
 Lemma ring_r p : ring (r p) = ring p.
 Proof. by apply/eqP; move/forallP: r_inside. Qed.
 
-Lemma rows_along t x : rows (moved t r) (along x).1 (along x).2 = rows t x.1 x.2.
+Lemma values_moved t l : values (moved t r) l = values t l.
 Proof.
+apply/setP=> v; apply/imsetP/imsetP => [[p p_l ->]|[p p_l ->]].
+  by exists (r p); rewrite ?ffunE // inE ring_r.
+by exists (r^-1 p); rewrite ?ffunE ?permKV // inE -ring_r permKV.
+Qed.
+
+(* Tables that differ inside of rings only have the same rows at all releases, whatever the lots are: a reader who knows all lots learns no more. *)
+Theorem equal_shares t e : rows (moved t r) e = rows t e.
+Proof.
+have same i p : row (moved t r) e i p = row t e i (r p) by rewrite /row ring_r values_moved ffunE.
 apply/ffunP=> i; rewrite !ffunE; apply/setP=> z.
-have same p : row (moved t r) (along x).1 (along x).2 i p = row t x.1 x.2 i (r p).
-  by rewrite /row ring_r ffunE; congr (_, _, _); apply/ffunP=> j; rewrite !ffunE permM.
 apply/imsetP/imsetP => [[p there ->]|[p there ->]].
   by exists (r p); rewrite ?same // inE ring_r.
-exists (r^-1 p); last by rewrite same permKV.
-by rewrite inE -ring_r permKV.
-Qed.
-
-Lemma along_draws x : (along x \in draws) = (x \in draws).
-Proof.
-rewrite !inE; apply/forallP/forallP => all j; apply/forallP=> p; have := all j; rewrite /= ?ffunE => /forallP.
-  by move/(_ (r^-1 p)); rewrite permM permKV => /eqP ->; rewrite -ring_r permKV.
-by move/(_ (r p)) => /eqP d_in; rewrite permM d_in ring_r.
-Qed.
-
-(* Tables that differ inside of rings only explain the rows of all releases equally well. *)
-Theorem equal_shares t z : likelihood (moved t r) z = likelihood t z.
-Proof.
-rewrite /likelihood -[RHS](card_imset _ along_inj); congr #|pred_of_set _|.
-apply/setP=> x; apply/idP/imsetP => [|[y + ->]]; rewrite !inE.
-  move=> /andP[x_draw /eqP is_z].
-  pose y : columns * E := ([ffun j => r^-1 * x.1 j], x.2).
-  have x_y : x = along y.
-    by rewrite [LHS]surjective_pairing; congr (_, _); apply/ffunP=> j; rewrite !ffunE mulKVg.
-  exists y => //; rewrite inE -along_draws -x_y inE x_draw /=.
-  by have := rows_along t y; rewrite -x_y is_z => <-.
-move=> /andP[y_draw /eqP is_z]; have := along_draws y; rewrite !inE => ->.
-by rewrite y_draw rows_along is_z eqxx.
+by exists (r^-1 p); rewrite ?same ?permKV // inE -ring_r permKV.
 Qed.
 
 End Exchanged.
