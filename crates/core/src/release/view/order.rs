@@ -123,7 +123,7 @@ mod tests {
             groups.rings = (0..100).collect();
             if mirrored {
                 (0..100).for_each(|group| {
-                    groups.members[groups.starts[group] as usize..groups.starts[group + 1] as usize].reverse()
+                    groups.members[groups.starts[group] as usize..groups.starts[group + 1] as usize].reverse();
                 });
             }
             let (leaving, _) = draw(&groups, false, RowOrder::Groups, &mut ChaCha20Rng::seed_from_u64(5));
