@@ -76,7 +76,7 @@ async fn each_column_of_adult_is_at_its_bound() {
         assert!((1.0 / m as f64 - 0.05..=1.0 / m as f64 + 1e-6).contains(&most), "{call}: {most}");
         let groups = number(&context, "SELECT count(DISTINCT group_id) FROM release").await;
         let loss = "SELECT lm * 1e6 FROM information_loss(people, release) WHERE attribute = '*'";
-        println!("{call} {sensitive}: {groups} groups, loss {}", number(&context, &loss).await as f64 / 1e6);
+        println!("{call} {sensitive}: {groups} groups, loss {}", number(&context, loss).await as f64 / 1e6);
         run(&context, "DROP TABLE release").await.unwrap();
     }
 }
