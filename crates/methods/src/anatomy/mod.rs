@@ -6,7 +6,7 @@
 //! is what the method gives up; the sensitive value stays uncertain with probability at most `1/l`. Groups of the whole table
 //! ([`Grouping::Cohort`], the default) are for one release, and two releases of overlapping data can contradict each other.
 //!
-//! [`Grouping::Close`] is for releases of people who come and go: the groups are rings for ever ([`close`](super::close)), as those of `m_invariant`. A
+//! [`Grouping::Close`] is for releases of people who come and go: the groups are rings for ever (`close`), as those of `m_invariant`. A
 //! release has a row for each person present, with exact quasi-identifiers. Beside it stands the list of all values of the ring, those of absent people
 //! included: *counterfeits*, which have no row. A group says how many it has, and not which values they are. So a release is a function of rings with their
 //! values, of who is present, and of quasi-identifiers, and the bound is `1/l` in view of all releases (theorems A and B of `docs/theory.md`).

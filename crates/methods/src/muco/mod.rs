@@ -22,7 +22,7 @@
 //! Every draw from the same tables is another look at the originals: averages of many converge to them. And a release beside another one tells of
 //! everybody who is in both and has changed, or is in one of them only, which rows were theirs: rows that stay as they were are those of people who stay.
 //! So a publication with a number for `delta` has nobody in two releases ([`StateKind::People`]). With equal shares groups are rings for ever
-//! ([`close`](super::close)), and several releases are as safe as one; other methods where people come and go are [`m_invariance`](super::m_invariance)
+//! (`close`), and several releases are as safe as one; other methods where people come and go are [`m_invariance`](super::m_invariance)
 //! and [`sequential`](super::sequential).
 //!
 //! # Method
