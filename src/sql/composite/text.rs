@@ -62,11 +62,9 @@ impl ScalarUDFImpl for Compose {
     }
 
     fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
-        if let Some(field) = &self.field {
-            return Ok(FieldRef::clone(field));
-        }
         let types: Vec<DataType> = args.arg_fields.iter().map(|field| field.data_type().clone()).collect();
-        Ok(Arc::new(Field::new(COMPOSITE, self.return_type(&types)?, true)))
+        let composed = self.return_type(&types)?;
+        Ok(self.field.clone().unwrap_or_else(|| Arc::new(Field::new(COMPOSITE, composed, true))))
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
