@@ -54,6 +54,7 @@ mod tests;
 use datafusion::common::Result as EngineResult;
 use rand::Rng;
 use rand_chacha::ChaCha20Rng;
+use rustc_hash::FxHashSet;
 use serde::{Deserialize, Serialize};
 
 use self::check::Promise;
@@ -198,7 +199,9 @@ impl MInvariance {
         self.policy().check_signatures(known)?;
         let secrets = Secrets::of(microdata.sensitive()?)?;
         if let Some(secrets) = &secrets {
-            secrets.check_earlier(known.all().iter().map(|signature| &**signature))?;
+            // Of the people of this part only: a ledger has the people of all parts.
+            let rings: FxHashSet<u32> = (0..microdata.rows).filter_map(|row| known.number_of(row)).collect();
+            secrets.check_earlier(rings.iter().map(|&ring| &*known.all()[ring as usize]))?;
         }
         let of_columns = secrets.as_ref();
         let (groups, new, withheld) = monitor.phase("grouping", || match self.region {
