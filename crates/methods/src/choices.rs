@@ -131,6 +131,47 @@ pub(super) fn orders<T: Clone + Ord>(values: &[T]) -> BTreeSet<Vec<T>> {
     (0..values.len()).flat_map(with_first).collect()
 }
 
+/// Worlds that explain what was published, with their weights. A world has everybody's value.
+pub(super) type Weighed<V> = Vec<(Vec<V>, Share)>;
+
+/// Returns all series of releases, one for each cohort of new people.
+///
+/// `release` returns the law of a release, by the values of all people until then, its number, and the releases before.
+pub(super) fn series<V: Clone + Ord, S: Clone + Ord>(
+    cohorts: &[Vec<V>],
+    release: impl Fn(&Vec<V>, usize, &Vec<S>) -> BTreeMap<S, Share>,
+) -> BTreeMap<Vec<S>, Weighed<V>> {
+    let mut all: BTreeMap<Vec<S>, Weighed<V>> = BTreeMap::from([(Vec::new(), vec![(Vec::new(), Share::new(1, 1))])]);
+    for (number, cohort) in cohorts.iter().enumerate() {
+        let mut longer: BTreeMap<Vec<S>, Weighed<V>> = BTreeMap::new();
+        for (before, worlds) in all {
+            for (world, share) in worlds {
+                for order in orders(cohort) {
+                    let world = [world.as_slice(), &order].concat();
+                    for (seen, likely) in release(&world, number, &before) {
+                        let seen = [before.as_slice(), &[seen]].concat();
+                        longer.entry(seen).or_default().push((world.clone(), share.times(likely)));
+                    }
+                }
+            }
+        }
+        all = longer;
+    }
+    all
+}
+
+/// Returns the probability of an event among weighted worlds.
+pub(super) fn probability<'a, V: 'a>(
+    worlds: &(impl Iterator<Item = &'a (Vec<V>, Share)> + Clone),
+    event: impl Fn(&[V]) -> bool,
+) -> Share {
+    let sum = |event: &dyn Fn(&[V]) -> bool| {
+        let of = worlds.clone().filter(|(world, _)| event(world));
+        of.fold(Share::NONE, |sum, (_, share)| sum.plus(*share))
+    };
+    sum(&event).of(sum(&|_| true))
+}
+
 /// A probability, exactly.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Share(u128, u128);

@@ -11,7 +11,7 @@ use datafusion::arrow::datatypes::{Int32Type, Int64Type};
 use rand::SeedableRng;
 use rand_chacha::ChaCha20Rng;
 
-use crate::choices::{Every, Share, orders};
+use crate::choices::{Every, Share, orders, probability};
 use crate::error::Result;
 use crate::microdata::{Layout, Microdata, Roles};
 use crate::release::{Description, Form, Published, Release, RowOrder, Shape, View, schema};
@@ -201,11 +201,7 @@ pub(crate) fn posterior<'a>(
     person: i64,
     value: i32,
 ) -> Share {
-    let sum = |wanted: &dyn Fn(&World) -> bool| {
-        let of = worlds.clone().filter(|(world, _)| wanted(world));
-        of.fold(Share::NONE, |sum, (_, share)| sum.plus(*share))
-    };
-    sum(&|world| world[person as usize] == value).of(sum(&|_| true))
+    probability(worlds, |world| world[person as usize] == value)
 }
 
 /// Returns people with one quasi-identifier, or several.

@@ -12,7 +12,7 @@ use rand::{Rng, SeedableRng};
 use super::enumeration::is_eligible;
 use super::tests::{Earlier, Known, Row, encode_beside};
 use super::*;
-use crate::choices::{Every, Share, alone, orders};
+use crate::choices::{Every, Share, Weighed, alone, orders, probability, series};
 use crate::release::COUNTERFEIT;
 
 /// Sensitive values of all people.
@@ -97,35 +97,14 @@ impl History {
     }
 
     /// Returns all possible publications, each with the worlds behind it and their weights.
-    pub(super) fn histories(&self) -> BTreeMap<Seen, Vec<(World, Share)>> {
-        let mut histories: BTreeMap<Seen, Vec<(World, Share)>> =
-            BTreeMap::from([(Seen::new(), vec![(World::new(), Share::new(1, 1))])]);
-        for number in 0..self.present.len() {
-            let mut longer: BTreeMap<Seen, Vec<(World, Share)>> = BTreeMap::new();
-            for (before, worlds) in histories {
-                for (world, share) in worlds {
-                    for order in orders(&self.cohorts[number]) {
-                        let world = [world.as_slice(), &order].concat();
-                        for (seen, likely) in self.release(&world, number, &before) {
-                            let history = [before.as_slice(), &[seen]].concat();
-                            longer.entry(history).or_default().push((world.clone(), share.times(likely)));
-                        }
-                    }
-                }
-            }
-            histories = longer;
-        }
-        histories
+    pub(super) fn histories(&self) -> BTreeMap<Seen, Weighed<u8>> {
+        series(&self.cohorts, |world, number, before| self.release(world, number, before))
     }
 }
 
 /// Returns the probability of a person's value among weighted worlds.
 fn posterior(worlds: &[&(World, Share)], person: usize, value: u8) -> Share {
-    let sum = |worlds: &mut dyn Iterator<Item = &&(World, Share)>| {
-        worlds.fold(Share::NONE, |sum, (_, share)| sum.plus(*share))
-    };
-    let total = sum(&mut worlds.iter());
-    sum(&mut worlds.iter().filter(|(world, _)| world[person] == value)).of(total)
+    probability(&worlds.iter().copied(), |world| world[person] == value)
 }
 
 /// Counts of the cases that the checks of some histories saw.

@@ -180,7 +180,7 @@ impl Division {
         found
     }
 
-    /// Goes to a region: new rows are of it from now on.
+    /// Enters a region, to which new rows belong from now on.
     pub(super) fn enter(&mut self, region: u32) {
         self.region = region;
         let regions = self.of_region.len().max(region as usize + 1);

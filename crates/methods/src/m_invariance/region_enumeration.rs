@@ -12,13 +12,11 @@ use rand::{Rng, SeedableRng};
 use super::enumeration::is_eligible;
 use super::tests::{Earlier, Known, Row, encode_beside};
 use super::*;
-use crate::choices::{Every, Share, alone, orders};
+use crate::choices::{Every, Share, Weighed, alone, orders, probability, series};
 use crate::release::COUNTERFEIT;
 
 /// Sensitive values of all people.
 type World = Vec<u8>;
-/// Worlds that explain a publication, with their weights.
-type Weighed = Vec<(World, Share)>;
 
 /// A group: its people who are present, its signature, region and ranges.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -115,35 +113,14 @@ impl History {
     }
 
     /// Returns all possible publications, each with the worlds behind it and their weights.
-    fn histories(&self) -> BTreeMap<Seen, Weighed> {
-        let mut histories: BTreeMap<Seen, Weighed> =
-            BTreeMap::from([(Seen::new(), vec![(World::new(), Share::new(1, 1))])]);
-        for number in 0..self.present.len() {
-            let mut longer: BTreeMap<Seen, Weighed> = BTreeMap::new();
-            for (before, worlds) in histories {
-                for (world, share) in worlds {
-                    for order in orders(&self.cohorts[number]) {
-                        let world = [world.as_slice(), &order].concat();
-                        for (seen, likely) in self.release(&world, number, &before) {
-                            let history = [before.as_slice(), &[seen]].concat();
-                            longer.entry(history).or_default().push((world.clone(), share.times(likely)));
-                        }
-                    }
-                }
-            }
-            histories = longer;
-        }
-        histories
+    fn histories(&self) -> BTreeMap<Seen, Weighed<u8>> {
+        series(&self.cohorts, |world, number, before| self.release(world, number, before))
     }
 }
 
 /// Returns the probability of a person's value among weighted worlds.
 fn posterior(worlds: &[&(World, Share)], person: usize, value: u8) -> Share {
-    let sum = |worlds: &mut dyn Iterator<Item = &&(World, Share)>| {
-        worlds.fold(Share::NONE, |sum, (_, share)| sum.plus(*share))
-    };
-    let total = sum(&mut worlds.iter());
-    sum(&mut worlds.iter().filter(|(world, _)| world[person] == value)).of(total)
+    probability(&worlds.iter().copied(), |world| world[person] == value)
 }
 
 /// Counts of the cases that the checks of some histories saw.
@@ -191,10 +168,10 @@ impl Found {
 
 /// Checks that a stranger gives each value at most `1/m`.
 ///
-/// Under a signature of `m` values, each must have exactly `1/m`. A second stranger sees rows only.
+/// Each value of a signature of `m` values must have exactly `1/m`. A second stranger sees rows only.
 fn strangers(history: &History, found: &mut Found) {
     let bound = Share::new(1, history.m as u128);
-    let mut of_rows: BTreeMap<Rows, Weighed> = BTreeMap::new();
+    let mut of_rows: BTreeMap<Rows, Weighed<u8>> = BTreeMap::new();
     let mut regions = BTreeSet::new();
     for (seen, weighed) in history.histories() {
         found.see(history, &seen);

@@ -5,7 +5,7 @@
 
 use super::close_enumeration::{History, World, rings};
 use super::*;
-use crate::choices::{Share, alone};
+use crate::choices::{Share, alone, probability};
 
 /// Counts of what the checks saw.
 #[derive(Debug, Default)]
@@ -32,11 +32,7 @@ fn secrets_of(pair: u8) -> [u8; 2] {
 
 /// Returns the probability that a person has a secret, among weighted worlds.
 fn posterior(worlds: &[(World, Share)], person: usize, column: usize, secret: u8) -> Share {
-    let sum = |worlds: &mut dyn Iterator<Item = &(World, Share)>| {
-        worlds.fold(Share::NONE, |sum, (_, share)| sum.plus(*share))
-    };
-    let total = sum(&mut worlds.iter());
-    sum(&mut worlds.iter().filter(|(world, _)| secrets_of(world[person])[column] == secret)).of(total)
+    probability(&worlds.iter(), |world| secrets_of(world[person])[column] == secret)
 }
 
 /// Checks that no secret of anybody has more than `1/m`, in view of all releases.
