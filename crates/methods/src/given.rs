@@ -152,7 +152,7 @@ impl<'a> Given<'a> {
     }
 
     /// Returns what a word that was given means.
-    /// Fails when it means nothing, which is a bug.
+    /// Fails when the word has no meaning, which is a bug.
     pub(crate) fn meaning<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>> {
         self.word(name).map(|word| self.read(word.into())).transpose()
     }

@@ -81,7 +81,7 @@ pub(super) fn any_broken<S>(
 struct Near {
     codes: Vec<u32>,
     sensitive: Vec<u32>,
-    /// Of the group's intervals.
+    /// Ends of the group's intervals.
     ends: Vec<u32>,
 }
 

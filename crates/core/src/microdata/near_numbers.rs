@@ -6,7 +6,7 @@ use datafusion::arrow::datatypes::DataType;
 
 /// Numbers whose codes are kept: from the least one on, so many.
 const SPAN: usize = 1 << 12;
-/// Stands in place of the code of a number that has none here.
+/// Mark of a number without a code.
 pub(super) const UNKNOWN: u32 = u32::MAX;
 
 /// Codes by number.
@@ -14,7 +14,7 @@ pub(super) const UNKNOWN: u32 = u32::MAX;
 pub(super) struct NearNumbers {
     /// The least number that has a place.
     least: i64,
-    /// By distance from the least number; empty before the first numbers.
+    /// Codes by distance from the least number; empty before the first numbers.
     codes: Vec<u32>,
 }
 

@@ -11,7 +11,7 @@ pub enum Body {
         /// Least and greatest published code of each group and quasi-identifier.
         intervals: Intervals,
     },
-    /// Each person their own quasi-identifiers, beside the histogram of the group's sensitive values. Counterfeits have values, and no rows.
+    /// Quasi-identifiers of each person, beside the histogram of the group's sensitive values. Counterfeits have values, and no rows.
     Histogram,
     /// Each member values that were drawn at random, and no group.
     Perturbed(Perturbed),
@@ -76,7 +76,7 @@ impl Body {
     }
 
     /// Returns the worlds to remember.
-    /// Fails when nothing is, which is a bug of who asks.
+    /// Fails when the release has no worlds, which is a bug of the caller.
     pub(super) fn worlds(&self) -> Result<&Worlds> {
         match self {
             Self::Worlds(worlds) | Self::Rows { worlds: Some(worlds), .. } => Ok(worlds),

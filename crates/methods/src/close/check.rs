@@ -71,7 +71,7 @@ fn broken_ring(
 /// Checks the rings of a release, of which `new` are new: they are whole, no ring is broken, and every row is in one of them.
 ///
 /// # Errors
-/// When one is not: the release must not leave.
+/// When a ring is torn or broken, or a row is missing. The release must not leave.
 pub(crate) fn check_rings(
     microdata: &Microdata,
     groups: &Groups,

@@ -100,7 +100,7 @@ pub(crate) trait CloseMethod: Sync {
     /// Makes groups of ineligible new people, and counts the rows that are withheld. `None` if the method refuses such people.
     ///
     /// # Errors
-    /// Those of the method.
+    /// Fails when the method cannot publish these people, and when memory is short.
     fn ineligible(
         &self,
         _microdata: &Microdata,

@@ -6,7 +6,7 @@ use crate::split::Item;
 
 /// A number for each of some values. Halves are searched for often, so looks at a number and forgetting all numbers take a few instructions.
 pub(super) struct Places {
-    /// By value: the round in which it got its number, and the number. Empty if there are more values than rows.
+    /// Round and number of each value: a number counts in its round only. Empty if there are more values than rows.
     table: Vec<[u32; 2]>,
     /// The same where the table is empty.
     map: FxHashMap<u32, [u32; 2]>,

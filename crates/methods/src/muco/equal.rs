@@ -6,8 +6,7 @@
 //! *counterfeits*. Values keep their counts in a ring of which everybody is present, so that sums and means of one column are those of the table. What
 //! columns have to do with each other is left between rings only.
 //!
-//! Nothing is replaced after the deal: a row that comes out as it was, by chance, is as likely to be another's, and one that must not would be
-//! of whoever it does not look like.
+//! The deal keeps rows that come out as they were by chance. If it replaced them, a row would tell whose it is not.
 //!
 //! # Deal
 //! The deal follows from the number of the ring, the place of a value in the ring, and the people present, by a keyed hash. All rows and people of a ring
@@ -28,7 +27,7 @@ use crate::{Monitor, balance};
 
 /// Groups dealt at a time.
 const CHUNK: usize = 64;
-/// Stands for nobody yet, in place of a person.
+/// Mark of a row that shows no person yet.
 const NOBODY: u32 = u32::MAX;
 
 /// Makes the groups of a release: new people in rings of `l` or more, and known rings.
@@ -181,7 +180,7 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// Everybody is shown as often as the others, or once more. The order of the people decides nothing.
+        /// Shows each person as often as the others, or once more.
         #[test]
         fn a_column_shows_everybody_alike(rows in 1_usize..20, absent in 0_usize..19, ring in any::<u64>(), column in 0..4_u64) {
             let people: Vec<u64> = (0..rows.saturating_sub(absent).max(1) as u64).map(|person| person * 77).collect();

@@ -140,7 +140,7 @@ impl Colouring {
 
     /// Moves an edge from a class to a smaller one.
     ///
-    /// It exchanges the colours of a path that has one more edge of the larger class.
+    /// Exchanges the two colours of a path that has one more edge of the larger class.
     fn level(&mut self, larger: usize, smaller: usize) {
         // Paths of an even number of edges have as many of both. The larger class has more, so there is another one.
         for vertex in 0..self.vertices as u32 {

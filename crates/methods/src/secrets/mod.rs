@@ -43,7 +43,7 @@ pub(super) fn check_columns(columns: usize) -> Result<(), &'static str> {
 pub(super) struct Secrets {
     /// Names of the columns.
     names: Vec<String>,
-    /// Of each column, the number of each value's secret.
+    /// Number of the secret of each value, in each column.
     of_value: [Vec<u32>; COLUMNS],
 }
 

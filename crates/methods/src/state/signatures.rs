@@ -150,7 +150,7 @@ pub(super) enum Says {
     Dates,
     /// Everybody's own value, and the number of everybody's ring: the people who stay together.
     Rings,
-    /// Everybody's own value, and the number of everybody's region, which has people of several signatures.
+    /// Own value of each person, and the number of their region.
     Regions,
 }
 
