@@ -653,9 +653,14 @@ def publication(
         sensitive: published as it is, but nobody can tell whose it is; several are hidden each by itself, or as
             composite(a, b) [the columns' metadata]
         groups: of m_invariant: who shares a group: neighbours who come together, for ever; or people of the whole
-            table, grouped anew for every release (the paper's) ["close"]
+            table, grouped anew for every release (the paper's) ["close"]; of anatomy: who shares a group: people of
+            the whole table, in one release; or neighbours who come together, for ever, so that people may be in
+            several releases ["cohort"]
         reader: of m_invariant: for whom the bound holds: a reader who knows nobody's value, or also one who knows
-            their own and others' values ["stranger"]
+            their own and others' values ["stranger"]; of anatomy: with groups "close", for whom the bound holds: a
+            reader who knows nobody's value, or also one who knows their own and others' values ["stranger"]; of
+            muco: with delta "equal", for whom the bound holds: a reader who knows nobody's value, or also one who
+            knows their own and others' values ["stranger"]
         region: of m_invariant: with groups "close", least number of people of a region, whose people are grouped
             anew for every release: fewer counterfeits, wider ranges [none: groups stay]
         balance: of m_invariant: with groups "cohort", who fills gaps: counterfeits only, which tells nothing, or
